@@ -1,0 +1,1 @@
+"""The wai command; every sub-command comes from a plugin."""

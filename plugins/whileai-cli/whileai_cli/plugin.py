@@ -1,0 +1,1 @@
+"""The light module of whileai-cli: what it adds, as strings."""

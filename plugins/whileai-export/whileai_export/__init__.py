@@ -1,0 +1,1 @@
+"""Files that trainers read as meant."""

@@ -1,0 +1,1 @@
+"""The light module of whileai-export: what it adds, as strings."""

@@ -1,0 +1,1 @@
+"""Markers, leaks and contamination: the checks before training."""

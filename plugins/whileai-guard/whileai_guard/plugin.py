@@ -1,0 +1,1 @@
+"""The light module of whileai-guard: what it adds, as strings."""

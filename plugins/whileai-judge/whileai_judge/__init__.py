@@ -1,0 +1,1 @@
+"""The grading pipeline and the judges."""

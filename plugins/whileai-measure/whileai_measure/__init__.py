@@ -1,0 +1,1 @@
+"""pass@k, pass^k, mean reward and comparisons, with intervals over tasks."""

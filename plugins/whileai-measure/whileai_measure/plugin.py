@@ -1,0 +1,1 @@
+"""The light module of whileai-measure: what it adds, as strings."""

@@ -1,0 +1,1 @@
+"""Situations, a world that fails on purpose, agents and the engine that runs them."""

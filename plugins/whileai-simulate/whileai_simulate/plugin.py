@@ -1,0 +1,1 @@
+"""The light module of whileai-simulate: what it adds, as strings."""

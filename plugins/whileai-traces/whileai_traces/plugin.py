@@ -1,0 +1,1 @@
+"""The light module of whileai-traces: what it adds, as strings."""
