@@ -1,0 +1,258 @@
+"""What each kind of component must do: the protocols, and the small records that cross plugin borders.
+
+Protocols over base classes: a component needs no import from here, it only has to fit. A registered target that
+is a class is instantiated with the parameters of `make`; any other callable is the component itself.
+
+Example:
+    >>> def shared(row):
+    ...     return set(row["final_text"].split()) & set(row["privileged"]["reference"].split()) != set()
+    >>> isinstance(shared, Verifier)
+    True
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+__all__ = [
+    "Agent",
+    "Command",
+    "Example",
+    "ExportReport",
+    "Exporter",
+    "Judge",
+    "LedgerEntry",
+    "Marker",
+    "ReadProblem",
+    "Register",
+    "Report",
+    "Selected",
+    "Selector",
+    "Source",
+    "Statistic",
+    "Verifier",
+    "WriteRequest",
+    "Writer",
+]
+
+RowLike = Mapping[str, Any]
+
+
+class Register(Protocol):
+    """What a `wai_register_<kind>` hook is given."""
+
+    def __call__(
+        self,
+        name: str,
+        target: str,
+        *,
+        summary: str = "",
+        needs: str | None = None,
+        capabilities: Collection[str] = frozenset(),
+    ) -> None:
+        """Register a component by name.
+
+        Args:
+            name: Bare name, unique within the plugin and kind; the full id is `<plugin>/<name>`.
+            target: `"package.module:attribute"`, imported when the component is first made.
+            summary: One line for lists and `--help`.
+            needs: Extra of the distribution that brings the libraries which the target imports.
+            capabilities: Words that callers may ask for, for example `"batch"`.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """An input with its right answer, which a component ships so that it can be checked.
+
+    Attributes:
+        row: Input row.
+        reward: Expected reward (verifier, judge) or value (marker); `None` is "not scored".
+    """
+
+    row: RowLike
+    reward: float | None
+
+
+@runtime_checkable
+class Agent(Protocol):
+    """Answers a user: `f(message)`, `f(messages)`, `f(messages, tools)`, each with `context` if named; may be async."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Return text, `{"steps", "final_text"}`, a list of messages, or a Rollout."""
+
+
+@runtime_checkable
+class Verifier(Protocol):
+    """A program that grades a row: deterministic, never changes the row, never passes an empty answer."""
+
+    def __call__(self, row: RowLike, /) -> Any:
+        """Return a verdict that `verdicts.to_judgment` reads; may be async."""
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """A model or a person that grades a row; what cannot be read is not scored."""
+
+    def __call__(self, row: RowLike, /) -> Any:
+        """Return a verdict that `verdicts.to_judgment` reads; may be async."""
+
+
+@runtime_checkable
+class Marker(Protocol):
+    """An observation on a row: 1.0 is the good outcome; `None` when it does not apply."""
+
+    def __call__(self, row: RowLike, /) -> float | None | Mapping[str, Any]:
+        """Return a value in [0, 1], `None`, or `{"value": ..., "evidence": ...}`."""
+
+
+class Report(Protocol):
+    """What a statistic returns: prints itself on one line and becomes a plain dict."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as JSON-serialisable values."""
+
+
+@runtime_checkable
+class Statistic(Protocol):
+    """Rows in, a report out; says how many rows it rests on and how many it could not use."""
+
+    def __call__(self, rows: Iterable[RowLike], /, **params: Any) -> Report:
+        """Return the report."""
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """What happened to one input row of a selection, and the one reason why."""
+
+    position: int
+    rollout_id: str
+    task_id: str
+    kept: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """A selection: kept rows (the input objects, unchanged), one ledger entry per input row, and figures."""
+
+    rows: Sequence[RowLike]
+    ledger: Sequence[LedgerEntry]
+    report: Mapping[str, Any] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Selector(Protocol):
+    """Rows in, kept rows and a ledger out."""
+
+    def __call__(self, rows: Iterable[RowLike], /, **params: Any) -> Selected:
+        """Return the selection; entries of the ledger are in input order."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportReport:
+    """What an export wrote, what it left out and why, and how a trainer reads it.
+
+    Attributes:
+        path: File or folder that was written.
+        written: Records written.
+        dropped: Number of rows left out, by reason.
+        notes: Sentences for people, for example which trainer switch enforces the loss mask.
+        details: Further figures of the exporter.
+    """
+
+    path: Path
+    written: int
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain values."""
+        return {
+            "path": str(self.path),
+            "written": self.written,
+            "dropped": dict(self.dropped),
+            "notes": list(self.notes),
+            "details": dict(self.details),
+        }
+
+    def __str__(self) -> str:
+        left = ", ".join(f"{n} {reason}" for reason, n in self.dropped.items())
+        tail = "".join(f"\n  {note}" for note in self.notes)
+        return f"wrote {self.written} rows to {self.path.name}{f' (left out: {left})' if left else ''}{tail}"
+
+
+@runtime_checkable
+class Exporter(Protocol):
+    """Rows to a file; never writes `privileged`; atomic."""
+
+    def export(
+        self, rows: Iterable[RowLike], path: Path, *, overwrite: bool = False, **params: Any
+    ) -> ExportReport:
+        """Write the rows and report."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadProblem:
+    """A record that a source could not read: where it stands and why; the other records are read."""
+
+    path: str
+    where: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.where}: {self.message}"
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Reads a foreign file as rows; recognises it by content."""
+
+    def sniff(self, path: Path, head: bytes) -> float:
+        """Return how sure it is that the file is its own, from 0 (not) to 1, from the first bytes."""
+
+    def read(self, path: Path, *, on_problem: Callable[[ReadProblem], None]) -> Iterator[dict[str, Any]]:
+        """Yield rows; a record that cannot be read costs that record alone and is reported."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRequest:
+    """What a situation writer is asked for.
+
+    Attributes:
+        situations: Values of the axes, one mapping per task.
+        tools: Tools of the agent, as `tools.Tool`.
+        system_prompt: What the agent is told.
+        seed: Seed of the whole set; the same request gives the same tasks.
+        options: Options of the writer.
+    """
+
+    situations: Sequence[Mapping[str, Any]]
+    tools: Sequence[Any] = ()
+    system_prompt: str | None = None
+    seed: int = 0
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Writer(Protocol):
+    """Writes one task per situation, in order."""
+
+    def write(self, request: WriteRequest) -> Iterator[dict[str, Any]]:
+        """Yield tasks as the task part of a flat row."""
+
+
+@runtime_checkable
+class Command(Protocol):
+    """A sub-command of `wai`; heavy imports belong inside `run`."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the options of the command."""
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Do the work and return the exit code."""

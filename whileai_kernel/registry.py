@@ -1,0 +1,379 @@
+"""Components by kind and name: lazy targets, `make`, and the `Spec` that says how an object was made.
+
+A full id is `<plugin>/<name>`; a bare name works while one plugin alone offers it. Nothing is imported before a
+component is made. Components of a notebook are registered with `register_local` under the plugin name `local`.
+
+Example:
+    >>> def always(row): return 1.0
+    >>> register_local("verifiers", "always", always)
+    >>> make("verifiers", "always") is always, spec_of(always).id
+    (True, 'local/always')
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import inspect
+import os
+import sys
+import threading
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from whileai_kernel.errors import (
+    AmbiguousNameError,
+    MissingDependencyError,
+    ParameterError,
+    PluginError,
+    UnknownNameError,
+    nearest,
+)
+from whileai_kernel.hookspecs import KINDS
+from whileai_kernel.known import KNOWN
+from whileai_kernel.plugins import Plugin, manager
+
+__all__ = ["Entry", "Spec", "entries", "forget", "kinds", "lookup", "make", "register_local", "resolve", "spec_of"]
+
+LOCAL = Plugin("local", "local", "-", "local")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A registered component: where it comes from and what it is, without having imported it."""
+
+    kind: str
+    name: str
+    plugin: Plugin
+    target: str
+    summary: str = ""
+    needs: str | None = None
+    capabilities: frozenset[str] = frozenset()
+    local: Any = None
+
+    @property
+    def id(self) -> str:
+        """Full id: `<plugin>/<name>`."""
+        return f"{self.plugin.name}/{self.name}"
+
+    def load(self) -> Any:
+        """Import the target and return it.
+
+        Raises:
+            MissingDependencyError: The target needs a library that is not installed.
+            PluginError: The target does not import, or has no such attribute.
+        """
+        if self.local is not None:
+            return self.local
+        module_name, _, attribute = self.target.partition(":")
+        who = f"{self.kind[:-1]} {self.id} of {self.plugin.distribution} {self.plugin.version}"
+        try:
+            found: Any = importlib.import_module(module_name)
+            for part in attribute.split("."):
+                found = getattr(found, part)
+        except ModuleNotFoundError as err:
+            missing = err.name or "a module"
+            if missing.partition(".")[0] == module_name.partition(".")[0]:
+                raise PluginError(f"{who} has no target {self.target!r}", why=str(err), fix=f"pip install -U {self.plugin.distribution}") from err
+            extra = f'"{self.plugin.distribution}[{self.needs}]"' if self.needs else missing.partition(".")[0].replace("_", "-")
+            raise MissingDependencyError(
+                f"{who} needs the module {missing!r}", why="it is not installed", fix=f"pip install {extra}"
+            ) from err
+        except Exception as err:
+            raise PluginError(
+                f"{who} does not load from {self.target!r}",
+                why=f"{type(err).__name__}: {err}",
+                fix=f"pip install -U {self.plugin.distribution}",
+            ) from err
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """How a component was made; judgments store it."""
+
+    kind: str
+    id: str
+    version: str
+    params: dict[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the spec as plain values."""
+        return {"kind": self.kind, "id": self.id, "version": self.version, "params": dict(self.params)}
+
+
+_lock = threading.RLock()
+_tables: dict[str, dict[str, Entry]] = {}
+_local: dict[str, dict[str, Entry]] = {}
+_specs: dict[int, tuple[Any, Spec]] = {}  # for objects that take no attribute; the object is kept so its id stays its own
+
+
+def forget() -> None:
+    """Drop what plugins registered, so that the next lookup asks them again; local components stay."""
+    with _lock:
+        _tables.clear()
+
+
+def kinds() -> list[str]:
+    """Return the kinds that exist: the kernel's and those that plugins added."""
+    hooks = vars(manager().pm.hook)
+    added = {n.removeprefix("wai_register_") for n in hooks if n.startswith("wai_register_")}
+    return [*KINDS, *sorted(added - set(KINDS))]
+
+
+def _table(kind: str) -> dict[str, Entry]:
+    with _lock:
+        if kind not in _tables:
+            if kind not in kinds():
+                near = nearest(kind, kinds())
+                raise UnknownNameError(
+                    f"unknown kind {kind!r}",
+                    why=f"kinds are {', '.join(kinds())}",
+                    fix=f"did you mean {near[0]!r}?" if near else "use one of those",
+                )
+            table: dict[str, Entry] = {}
+
+            def bind(plugin: Plugin) -> Any:
+                def register(
+                    name: str,
+                    target: str,
+                    *,
+                    summary: str = "",
+                    needs: str | None = None,
+                    capabilities: Collection[str] = frozenset(),
+                ) -> None:
+                    if not isinstance(target, str) or ":" not in target:
+                        raise ParameterError(
+                            f"target of {name!r} must be 'package.module:attribute', not {target!r:.80}",
+                            why="a light module registers strings",
+                        )
+                    entry = Entry(kind, name, plugin, target, summary, needs, frozenset(capabilities))
+                    if entry.id in table:
+                        raise ParameterError(f"{name!r} is registered twice", why="names are unique within a plugin")
+                    table[entry.id] = entry
+
+                return register
+
+            manager().call_register(kind, bind)
+            _tables[kind] = table
+        return {**_tables[kind], **_local.get(kind, {})}
+
+
+def entries(kind: str) -> list[Entry]:
+    """Return the components of a kind, sorted by id.
+
+    Raises:
+        UnknownNameError: There is no such kind.
+    """
+    return [entry for _, entry in sorted(_table(kind).items())]
+
+
+def register_local(kind: str, name: str, component: Any, *, summary: str = "", replace: bool = True) -> None:
+    """Register a component of this process, for example from a notebook cell, as `local/<name>`.
+
+    Raises:
+        UnknownNameError: There is no such kind.
+        ParameterError: The name is taken and `replace` is false.
+    """
+    _table(kind)
+    entry = Entry(kind, name, LOCAL, f"local:{name}", summary, local=component)
+    with _lock:
+        if not replace and entry.id in _local.get(kind, {}):
+            raise ParameterError(f"{entry.id} is registered already", fix="pass replace=True, or use another name")
+        _local.setdefault(kind, {})[entry.id] = entry
+
+
+def lookup(kind: str, name: str) -> Entry:
+    """Return the entry of a full id or of a bare name.
+
+    Raises:
+        AmbiguousNameError: Two plugins offer the bare name; the error lists both.
+        UnknownNameError: Nobody offers it; the error has near matches, plugin failures and what to install.
+    """
+    table = _table(kind)
+    if name in table:
+        return table[name]
+    matches = [entry for entry in table.values() if entry.name == name]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        ids = sorted(entry.id for entry in matches)
+        raise AmbiguousNameError(
+            f"{kind[:-1]} {name!r} is offered by more than one plugin",
+            why=f"found {', '.join(ids)}",
+            fix=f"use the full id, for example {ids[0]!r}",
+        )
+    _unknown(kind, name, table)
+
+
+def _unknown(kind: str, name: str, table: dict[str, Entry]) -> NoReturn:
+    near = nearest(name, [*table, *(e.name for e in table.values())])
+    why = [f"installed: {', '.join(sorted(table)) or 'none'}"]
+    failures = manager().failure_text()
+    if failures:
+        why.append(f"plugins that failed: {failures}")
+    fix = [f"did you mean {' or '.join(repr(n) for n in near)}?"] if near else []
+    plugin, _, bare = name.rpartition("/")
+    offered = [f"whileai-{p}" for p, ids in KNOWN.get(kind, {}).items() if bare in ids and plugin in ("", p)]
+    installed = {p.distribution for p in manager().plugins}
+    bring = [d for d in offered if d not in installed]
+    if not bring and plugin and plugin not in {p.name for p in manager().plugins}:
+        bring = [f"whileai-{plugin}"]
+    fix += [f"pip install {d}" for d in bring]
+    if not fix:
+        fix = ["see the names with: wai plugins, or install the plugin that has it (pip install whileai-<plugin>)"]
+    raise UnknownNameError(f"unknown {kind[:-1]} {name!r}", why="; ".join(why), fix="; ".join(fix))
+
+
+def make(kind: str, name: str, /, **params: Any) -> Any:
+    """Make a component: a class is instantiated with the parameters, any other callable gets them bound.
+
+    Args:
+        kind: The kind, for example `"verifiers"`.
+        name: Full id or bare name.
+        params: Parameters of the component.
+
+    Returns:
+        The component, with its `Spec` stamped on it (read it with `spec_of`).
+
+    Raises:
+        ParameterError: A parameter does not exist (the nearest one is named) or a required one is missing.
+        UnknownNameError: As `lookup`.
+        AmbiguousNameError: As `lookup`.
+        MissingDependencyError: The component needs a library that is not installed.
+    """
+    entry = lookup(kind, name)
+    target = entry.load()
+    if isinstance(target, type):
+        _check_params(target, params, entry.id)
+        component = target(**params)
+    elif params:
+        _check_params(target, params, entry.id, partial=True)
+        component = functools.partial(target, **params)
+    else:
+        component = target
+    stamp(component, Spec(kind, entry.id, entry.plugin.version, params))
+    return component
+
+
+def _check_params(target: Any, params: dict[str, Any], who: str, partial: bool = False) -> None:
+    try:
+        signature = inspect.signature(target)
+    except (TypeError, ValueError):
+        return  # a built-in without a signature checks its own arguments
+    if any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values()):
+        return
+    named = [n for n, p in signature.parameters.items() if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    for name in params:
+        if name not in named:
+            near = nearest(name, named)
+            raise ParameterError(
+                f"{who} has no parameter {name!r}",
+                why=f"its parameters are {', '.join(named) or 'none'}",
+                fix=f"did you mean {near[0]!r}?" if near else "leave it out",
+            )
+    if not partial:
+        missing = [n for n in named if n not in params and signature.parameters[n].default is inspect.Parameter.empty]
+        if missing:
+            raise ParameterError(
+                f"{who} needs {', '.join(missing)}",
+                why="required parameters have no default",
+                fix=f"make(..., {missing[0]}=...)",
+            )
+
+
+def stamp(component: Any, spec: Spec) -> None:
+    """Remember how a component was made."""
+    try:
+        component.__wai_spec__ = spec
+    except (AttributeError, TypeError):
+        with _lock:
+            _specs[id(component)] = (component, spec)
+
+
+def spec_of(component: Any) -> Spec | None:
+    """Return how a component was made, or `None` when it was not made by the registry."""
+    spec = getattr(component, "__wai_spec__", None)
+    if isinstance(spec, Spec):
+        return spec
+    kept = _specs.get(id(component))
+    return kept[1] if kept is not None and kept[0] is component else None
+
+
+def resolve(kind: str, ref: Any, /, **params: Any) -> Any:
+    """Turn a reference into a component.
+
+    Args:
+        kind: The kind, for example `"judges"`.
+        ref: A component (returned as it is), a registered name, `"path/file.py:function"`,
+            `"package.module:attribute"`, or anything that a plugin's `wai_resolve` understands.
+        params: Parameters of the component.
+
+    Raises:
+        ParameterError: The reference is empty, or parameters were given for an object.
+        UnknownNameError: Nothing answers to the reference.
+        PluginError: The file or module cannot be imported.
+    """
+    if not isinstance(ref, str):
+        if ref is None or params:
+            raise ParameterError(f"cannot make a {kind[:-1]} from {ref!r:.60} with parameters {sorted(params)}")
+        return ref
+    head, colon, attribute = ref.rpartition(":")
+    if colon and (head.endswith(".py") or "/" in head or os.sep in head) and Path(head).suffix == ".py":
+        return _bound(kind, ref, getattr_of(_import_file(Path(head)), attribute, ref), params)
+    if ref in _table(kind) or any(e.name == ref for e in _table(kind).values()):
+        return make(kind, ref, **params)
+    answer = manager().pm.hook.wai_resolve(kind=kind, ref=ref)
+    if answer is not None:
+        return answer
+    if colon and all(part.isidentifier() for part in head.split(".")):
+        try:
+            module = importlib.import_module(head)
+        except ModuleNotFoundError as err:
+            raise PluginError(f"{ref!r} does not import", why=str(err), fix="check the module name, or pip install it") from err
+        return _bound(kind, ref, getattr_of(module, attribute, ref), params)
+    return make(kind, ref, **params)
+
+
+def getattr_of(module: Any, attribute: str, ref: str) -> Any:
+    """Return an attribute of a module, or raise an error that names the nearest one."""
+    if not hasattr(module, attribute):
+        near = nearest(attribute, [n for n in dir(module) if not n.startswith("_")])
+        raise UnknownNameError(
+            f"{ref!r}: no {attribute!r} in {module.__name__}",
+            fix=f"did you mean {near[0]!r}?" if near else "check the name after the colon",
+        )
+    return getattr(module, attribute)
+
+
+def _bound(kind: str, ref: str, target: Any, params: dict[str, Any]) -> Any:
+    _check_params(target, params, ref, partial=not isinstance(target, type))
+    component = target(**params) if isinstance(target, type) else functools.partial(target, **params) if params else target
+    if component is not target:
+        stamp(component, Spec(kind, ref, "-", params))
+    return component
+
+
+def _import_file(path: Path) -> Any:
+    full = path.resolve()
+    if not full.is_file():
+        raise PluginError(f"{path} is not a file", fix="give the path of a .py file, then ':' and a name")
+    name = f"_whileai_file_{abs(hash(str(full))):x}_{full.stem}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, full)
+    if spec is None or spec.loader is None:
+        raise PluginError(f"{path} cannot be imported", fix="give a .py file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException as err:
+        del sys.modules[name]
+        if isinstance(err, Exception):
+            raise PluginError(f"{path} does not import", why=f"{type(err).__name__}: {err}", fix="run the file with python") from err
+        raise
+    return module
