@@ -1,0 +1,81 @@
+"""Deterministic draws: the same parts give the same values on every Python version and machine.
+
+A `Draw` is a SplitMix64 stream whose start is a hash of its parts, so that every task and rollout has its own
+stream and no draw depends on the order in which work is done. It is about ten times cheaper to start than
+`random.Random`, which matters at 10,000 rollouts a second. It is not for cryptography or statistics.
+
+Example:
+    >>> Draw("seed", 0).below(100) == Draw("seed", 0).below(100)
+    True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import TypeVar
+
+__all__ = ["Draw", "hash64"]
+
+T = TypeVar("T")
+_MASK = (1 << 64) - 1
+_UNIT = 1.0 / (1 << 53)
+
+
+def hash64(*parts: object) -> int:
+    """Return a 64-bit hash of the text of the parts; the same in every process (`hash` is not)."""
+    text = "\x1f".join([str(p) for p in parts])
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
+
+
+class Draw:
+    """A stream of draws that starts from the hash of its parts."""
+
+    __slots__ = ("_state",)
+
+    def __init__(self, *parts: object) -> None:
+        self._state = hash64(*parts)
+
+    def bits(self) -> int:
+        """Return the next 64 random bits (SplitMix64: Steele, Lea, Flood 2014, figure 16)."""
+        self._state = z = (self._state + 0x9E3779B97F4A7C15) & _MASK
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
+        return z ^ (z >> 31)
+
+    def random(self) -> float:
+        """Return a float in [0, 1)."""
+        return (self.bits() >> 11) * _UNIT
+
+    def below(self, n: int) -> int:
+        """Return an integer in [0, n); the bias of the modulo is below n / 2**64."""
+        return self.bits() % n
+
+    def between(self, low: int, high: int) -> int:
+        """Return an integer in [low, high], both included."""
+        return low + self.bits() % (high - low + 1)
+
+    def choice(self, items: Sequence[T]) -> T:
+        """Return one item."""
+        return items[self.bits() % len(items)]
+
+    def shuffled(self, items: Sequence[T]) -> list[T]:
+        """Return a shuffled copy (Fisher-Yates)."""
+        out = list(items)
+        for i in range(len(out) - 1, 0, -1):
+            j = self.below(i + 1)
+            out[i], out[j] = out[j], out[i]
+        return out
+
+    def weighted(self, items: Sequence[T], weights: Sequence[float]) -> T:
+        """Return one item with probability proportional to its weight."""
+        mark = self.random() * sum(weights)
+        for item, weight in zip(items, weights, strict=True):
+            mark -= weight
+            if mark < 0:
+                return item
+        return items[-1]
+
+    def text(self, alphabet: str, length: int) -> str:
+        """Return `length` characters of `alphabet`."""
+        return "".join([alphabet[self.bits() % len(alphabet)] for _ in range(length)])
