@@ -86,7 +86,13 @@ class RowError(WhileaiError, ValueError):
     """
 
     def __init__(
-        self, what: str, why: str = "", fix: str = "", *, row: int | str | None = None, field: str | None = None
+        self,
+        what: str,
+        why: str = "",
+        fix: str = "",
+        *,
+        row: int | str | None = None,
+        field: str | None = None,
     ) -> None:
         self.row, self.field = row, field
         where = " ".join(

@@ -22,7 +22,16 @@ from typing import Any, Literal
 from whileai_kernel.errors import FindingsError, StopStage
 from whileai_kernel.plugins import PluginWarning, manager
 
-__all__ = ["Finding", "ObserverError", "Stage", "StopStage", "check_rows", "emit_row", "emit_row_failed", "stage"]
+__all__ = [
+    "Finding",
+    "ObserverError",
+    "Stage",
+    "StopStage",
+    "check_rows",
+    "emit_row",
+    "emit_row_failed",
+    "stage",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,15 +160,21 @@ def check_rows(rows: Sequence[Mapping[str, Any]], st: Stage, allow: Collection[s
     """
     found: list[Finding] = []
     for impl in reversed(manager().pm.hook.wai_check_rows.get_hookimpls()):
-        kwargs = {"rows": rows, "stage": st}
+        kwargs: dict[str, Any] = {"rows": rows, "stage": st}
         try:
-            found += impl.function(**{name: kwargs[name] for name in impl.argnames}) or ()
+            answer: Any = impl.function(**{name: kwargs[name] for name in impl.argnames})
+            found += answer or ()
         except StopStage:
             raise
         except Exception as err:  # noqa: BLE001 - recorded as a finding that stops the stage
             name = f"{impl.plugin_name.removeprefix('whileai-')}/check_failed"
             found.append(
-                Finding(name, "error", f"the check raised {type(err).__name__}: {err}", "mend or uninstall the plugin")
+                Finding(
+                    name,
+                    "error",
+                    f"the check raised {type(err).__name__}: {err}",
+                    "mend or uninstall the plugin",
+                )
             )
     order = {"error": 0, "warning": 1, "info": 2}
     found.sort(key=lambda f: order[f.level])

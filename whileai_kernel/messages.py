@@ -362,7 +362,9 @@ def validate_messages(messages: Sequence[Mapping[str, Any]], *, ends_on_call: bo
             elif n not in pairs and not (last and ends_on_call):
                 if unpaired and any(not messages[i].get("tool_call_id") for i in unpaired):
                     problems.append(
-                        MessageProblem(turn, "ambiguous_result", f"call {label}: results without id, pairing is a guess")
+                        MessageProblem(
+                            turn, "ambiguous_result", f"call {label}: results without id, pairing is a guess"
+                        )
                     )
                 else:
                     problems.append(MessageProblem(turn, "call_without_result", f"call {label} has no result"))

@@ -125,19 +125,20 @@ class Manager:
                 continue
             wanted -= names
             if api != API:
-                self._fail(
-                    dist,
-                    "api",
-                    f"is made for plugin API v{api}, this kernel has v{API}; it was not imported",
-                    f"pip install -U {kernel_requirement(dist.requires or ()) or 'whileai-kernel'}"
-                    if api > API
-                    else f"pip install -U {name}",
-                )
+                newer = kernel_requirement(dist.requires or ()) or "whileai-kernel"
+                message = f"is made for plugin API v{api}, this kernel has v{API}; it was not imported"
+                self._fail(dist, "api", message, f"pip install -U {newer if api > API else name}")
             else:
                 self._load_one(point, dist)
         for missing in sorted(wanted):
             self._record(
-                Failure(missing, "-", "settings", "is named in WHILEAI_PLUGINS but is not installed", f"pip install whileai-{missing}")
+                Failure(
+                    missing,
+                    "-",
+                    "settings",
+                    "is named in WHILEAI_PLUGINS but is not installed",
+                    f"pip install whileai-{missing}",
+                )
             )
         self.pm.hook.wai_configure(settings=self.settings)
 
@@ -145,7 +146,12 @@ class Manager:
         name = dist.metadata["Name"]
         requires = tuple(dist.requires or ())
         if self.pm.has_plugin(normalise(name)):
-            self._fail(dist, "entry point", f"has a second entry point {point.name!r}; the first is used", "keep one entry point")
+            self._fail(
+                dist,
+                "entry point",
+                f"has a second entry point {point.name!r}; the first is used",
+                "keep one entry point",
+            )
             return
         try:
             module = importlib.import_module(point.value.partition(":")[0])
@@ -158,7 +164,9 @@ class Manager:
         try:
             self.pm.register(module, name=normalise(name))
             # A plugin may add the hooks that it implements itself, so look again after wai_addhooks has run.
-            lacking = [h for h in unknown if getattr(self.pm.hook, h, None) is None or not getattr(self.pm.hook, h).has_spec()]
+            lacking = [
+                h for h in unknown if getattr(self.pm.hook, h, None) is None or not getattr(self.pm.hook, h).has_spec()
+            ]
             if lacking:
                 self.pm.unregister(name=normalise(name))
                 asked = kernel_requirement(requires) or "a newer whileai-kernel"
@@ -214,12 +222,9 @@ class Manager:
                 register = make_register(plugin)
                 impl.function(*(register for _ in impl.argnames))
             except Exception as err:  # noqa: BLE001 - isolation: recorded, warned about, repeated in lookups
-                self._record(
-                    Failure(
-                        plugin.distribution, plugin.version, f"wai_register_{kind}",
-                        f"{type(err).__name__}: {err}", f"pip install -U {plugin.distribution}",
-                    )  # fmt: skip
-                )
+                stage, message = f"wai_register_{kind}", f"{type(err).__name__}: {err}"
+                fix = f"pip install -U {plugin.distribution}"
+                self._record(Failure(plugin.distribution, plugin.version, stage, message, fix))
 
     def failure_text(self) -> str:
         """Return the failures as one text for an error message, or `""`."""

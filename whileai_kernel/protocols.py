@@ -106,7 +106,7 @@ class Judge(Protocol):
 class Marker(Protocol):
     """An observation on a row: 1.0 is the good outcome; `None` when it does not apply."""
 
-    def __call__(self, row: RowLike, /) -> float | None | Mapping[str, Any]:
+    def __call__(self, row: RowLike, /) -> float | Mapping[str, Any] | None:
         """Return a value in [0, 1], `None`, or `{"value": ..., "evidence": ...}`."""
 
 
@@ -191,9 +191,7 @@ class ExportReport:
 class Exporter(Protocol):
     """Rows to a file; never writes `privileged`; atomic."""
 
-    def export(
-        self, rows: Iterable[RowLike], path: Path, *, overwrite: bool = False, **params: Any
-    ) -> ExportReport:
+    def export(self, rows: Iterable[RowLike], path: Path, *, overwrite: bool = False, **params: Any) -> ExportReport:
         """Write the rows and report."""
 
 

@@ -36,7 +36,18 @@ from whileai_kernel.hookspecs import KINDS
 from whileai_kernel.known import KNOWN
 from whileai_kernel.plugins import Plugin, manager
 
-__all__ = ["Entry", "Spec", "entries", "forget", "kinds", "lookup", "make", "register_local", "resolve", "spec_of"]
+__all__ = [
+    "Entry",
+    "Spec",
+    "entries",
+    "forget",
+    "kinds",
+    "lookup",
+    "make",
+    "register_local",
+    "resolve",
+    "spec_of",
+]
 
 LOCAL = Plugin("local", "local", "-", "local")
 
@@ -77,8 +88,16 @@ class Entry:
         except ModuleNotFoundError as err:
             missing = err.name or "a module"
             if missing.partition(".")[0] == module_name.partition(".")[0]:
-                raise PluginError(f"{who} has no target {self.target!r}", why=str(err), fix=f"pip install -U {self.plugin.distribution}") from err
-            extra = f'"{self.plugin.distribution}[{self.needs}]"' if self.needs else missing.partition(".")[0].replace("_", "-")
+                raise PluginError(
+                    f"{who} has no target {self.target!r}",
+                    why=str(err),
+                    fix=f"pip install -U {self.plugin.distribution}",
+                ) from err
+            extra = (
+                f'"{self.plugin.distribution}[{self.needs}]"'
+                if self.needs
+                else missing.partition(".")[0].replace("_", "-")
+            )
             raise MissingDependencyError(
                 f"{who} needs the module {missing!r}", why="it is not installed", fix=f"pip install {extra}"
             ) from err
@@ -108,7 +127,9 @@ class Spec:
 _lock = threading.RLock()
 _tables: dict[str, dict[str, Entry]] = {}
 _local: dict[str, dict[str, Entry]] = {}
-_specs: dict[int, tuple[Any, Spec]] = {}  # for objects that take no attribute; the object is kept so its id stays its own
+_specs: dict[
+    int, tuple[Any, Spec]
+] = {}  # for objects that take no attribute; the object is kept so its id stays its own
 
 
 def forget() -> None:
@@ -333,7 +354,9 @@ def resolve(kind: str, ref: Any, /, **params: Any) -> Any:
         try:
             module = importlib.import_module(head)
         except ModuleNotFoundError as err:
-            raise PluginError(f"{ref!r} does not import", why=str(err), fix="check the module name, or pip install it") from err
+            raise PluginError(
+                f"{ref!r} does not import", why=str(err), fix="check the module name, or pip install it"
+            ) from err
         return _bound(kind, ref, getattr_of(module, attribute, ref), params)
     return make(kind, ref, **params)
 
@@ -351,7 +374,9 @@ def getattr_of(module: Any, attribute: str, ref: str) -> Any:
 
 def _bound(kind: str, ref: str, target: Any, params: dict[str, Any]) -> Any:
     _check_params(target, params, ref, partial=not isinstance(target, type))
-    component = target(**params) if isinstance(target, type) else functools.partial(target, **params) if params else target
+    component = (
+        target(**params) if isinstance(target, type) else functools.partial(target, **params) if params else target
+    )
     if component is not target:
         stamp(component, Spec(kind, ref, "-", params))
     return component
@@ -374,6 +399,8 @@ def _import_file(path: Path) -> Any:
     except BaseException as err:
         del sys.modules[name]
         if isinstance(err, Exception):
-            raise PluginError(f"{path} does not import", why=f"{type(err).__name__}: {err}", fix="run the file with python") from err
+            raise PluginError(
+                f"{path} does not import", why=f"{type(err).__name__}: {err}", fix="run the file with python"
+            ) from err
         raise
     return module

@@ -87,7 +87,9 @@ def content_id(prefix: str, *parts: Any) -> str:
         text = json.dumps(parts, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as err:
         raise RowError(
-            f"cannot make a {prefix} id: {err}", why="ids are hashes of JSON content", fix="use JSON values only"
+            f"cannot make a {prefix} id: {err}",
+            why="ids are hashes of JSON content",
+            fix="use JSON values only",
         ) from err
     return f"{prefix}_{hashlib.sha256(text.encode('ascii')).hexdigest()[:20]}"
 
@@ -132,7 +134,9 @@ def group_by_task(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[s
     return groups
 
 
-def passed(row: Mapping[str, Any], threshold: float | None = None, tolerance: float = PASS_TOLERANCE.value) -> bool | None:
+def passed(
+    row: Mapping[str, Any], threshold: float | None = None, tolerance: float = PASS_TOLERANCE.value
+) -> bool | None:
     """Return whether a row passes: `reward >= threshold`, or `None` when it is not scored.
 
     Args:
@@ -176,7 +180,8 @@ def _column(name: str, values: Iterable[Any] | None, n: int) -> Sequence[Any]:
         return [None] * n
     if isinstance(values, str | bytes | Mapping):
         raise ParameterError(
-            f"{name} must be a list with one entry per prompt, not {type(values).__name__}", fix=f"pass {name}=[...]"
+            f"{name} must be a list with one entry per prompt, not {type(values).__name__}",
+            fix=f"pass {name}=[...]",
         )
     column = list(values)
     if len(column) != n:

@@ -21,9 +21,7 @@ _TRUE, _FALSE = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 def _flag(env: Mapping[str, str], name: str) -> bool:
     text = env.get(name, "").strip().lower()
     if text not in _TRUE + _FALSE:
-        raise SettingsError(
-            f"{name}={env[name]!r} is neither on nor off", fix=f"set {name}=1 or {name}=0, or unset it"
-        )
+        raise SettingsError(f"{name}={env[name]!r} is neither on nor off", fix=f"set {name}=1 or {name}=0, or unset it")
     return text in _TRUE
 
 

@@ -4,7 +4,7 @@
 | --- | --- |
 | `True`, `False` | 1.0, 0.0 |
 | number in [0, 1] | that reward |
-| `{"reward": ...}` or `{"score": ...}` with `reason`, `markers`, `failure_class`, `threshold`, `status` | reward, reason, markers; every other key is evidence |
+| dict with `reward` or `score`, and `reason`, `markers`, `status`, `threshold` | those; every other key is evidence |
 | `Judgment` | itself |
 | `None`, or a dict whose reward is `None` | not scored: `missing` (or the `status` that the dict names) |
 | NaN, infinity, out of [0, 1], text, any other type | not scored: `invalid` |
@@ -77,7 +77,11 @@ def _jsonable(value: Any, depth: int) -> Any:
 
 def _scalar(value: Any) -> Any:
     """Return the Python scalar inside a zero-dimensional array-like (numpy, torch), else the value itself."""
-    if not isinstance(value, bool | int | float | str) and getattr(value, "shape", None) == () and hasattr(value, "item"):
+    if (
+        not isinstance(value, bool | int | float | str)
+        and getattr(value, "shape", None) == ()
+        and hasattr(value, "item")
+    ):
         return value.item()
     return value
 
@@ -161,7 +165,9 @@ def to_judgment(
             status, reason = "invalid", reason or "the verdict has neither reward nor score"
         values = list(given.values())
         if len(values) == 2 and values[0] != values[1] and None not in values:
-            return _judgment(None, "invalid", "reward and score differ", who, {**evidence, **jsonable(given)}, threshold), markers
+            return _judgment(
+                None, "invalid", "reward and score differ", who, {**evidence, **jsonable(given)}, threshold
+            ), markers
         value = next((v for v in values if v is not None), None)
     reward, read_status, why = _read_reward(value, tolerance)
     if status in STATUSES and status != "ok":
@@ -172,7 +178,12 @@ def to_judgment(
 
 
 def _judgment(
-    reward: float | None, status: str, reason: str | None, scorer: Scorer | None, evidence: dict[str, Any], threshold: float
+    reward: float | None,
+    status: str,
+    reason: str | None,
+    scorer: Scorer | None,
+    evidence: dict[str, Any],
+    threshold: float,
 ) -> Judgment:
     return Judgment.model_validate(
         {
@@ -186,9 +197,7 @@ def _judgment(
     )
 
 
-def error_judgment(
-    error: BaseException, scorer: Scorer | None = None, threshold: float = THRESHOLD.value
-) -> Judgment:
+def error_judgment(error: BaseException, scorer: Scorer | None = None, threshold: float = THRESHOLD.value) -> Judgment:
     """Return the verdict of a judge that raised: not scored, with the type and the text of the error."""
     text = _safe_repr(str(error))[1:-1] if str(error) else ""
     reason = f"{type(error).__name__}: {text}"[:MESSAGE_LIMIT] if text else type(error).__name__

@@ -1,0 +1,1 @@
+"""The conformance kit: checks that every component of a kind must pass, as plain functions."""
