@@ -53,8 +53,8 @@ def newest_interpreter():
     sys.exit(
         f"whileai needs Python {OLDEST[0]}.{OLDEST[1]} or later. {sys.executable} is "
         f"{sys.version_info[0]}.{sys.version_info[1]}, and PATH has no newer one.\n"
-        "Install one (Debian: apt-get install python3 python3-venv; uv: uv python install 3.12), then name it:\n"
-        "  make test PYTHON=/path/to/python3"
+        "Install one (Debian: apt-get install python3 python3-venv; with uv: uv python install 3.12) "
+        "and name it:\n  make test PYTHON=/path/to/python3"
     )
 
 
@@ -107,7 +107,7 @@ def ensure_environment(level):
         if not interpreter_of(str(PYTHON)):
             hint = "This Python makes no environments (Debian: apt-get install python3-venv), or install uv."
             run([sys.executable, "-m", "venv", "--clear", VENV], hint=hint)
-        pip = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        pip = [PYTHON, "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
         run([*pip, "hatchling", "editables"])  # one build environment for all of ours: 17 s instead of 138 s
         run([*pip, "--no-build-isolation", *requirements(level)])
     STAMP.write_text(wanted_stamp(level) + "\n", encoding="utf-8")

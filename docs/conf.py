@@ -1,0 +1,36 @@
+"""Settings of the documentation site; `make docs` builds it and takes every warning for an error."""
+
+import sys
+import tomllib
+from pathlib import Path
+
+DOCS = Path(__file__).parent
+ROOT = DOCS.parent
+sys.path.insert(0, str(DOCS / "_extensions"))
+
+project = "whileai"
+author = "The whileai developers"
+copyright = "The whileai developers, Apache-2.0"
+release = version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "markdown_docstrings",
+    "sphinx.ext.napoleon",
+    "reference_pages",
+]
+exclude_patterns = ["_build", "_extensions"]
+html_theme = "furo"
+html_title = f"whileai {release}"
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+
+autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True, "show-inheritance": False}
+autodoc_typehints = "signature"
+autodoc_preserve_defaults = True
+add_module_names = False
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+napoleon_use_ivar = True  # an Attributes section describes the fields once, beside what autodoc finds itself

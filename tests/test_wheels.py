@@ -1,0 +1,48 @@
+"""Wheels of all distributions: they build, hold what they should, pass their tests alone and run the loop."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+
+import pytest
+
+pytestmark = pytest.mark.isolated
+
+
+def test_wheel_holds_its_package_and_nothing_else(distribution, wheels):
+    with zipfile.ZipFile(wheels[distribution.name]) as wheel:
+        names = wheel.namelist()
+        tops = {name.split("/")[0] for name in names if ".dist-info" not in name.split("/")[0]}
+        metadata = next(wheel.read(name).decode("utf-8") for name in names if name.endswith(".dist-info/METADATA"))
+    package = distribution.package
+    assert tops == {package.name}
+    assert f"{package.name}/py.typed" in names
+    modules = {path.relative_to(distribution.folder).as_posix() for path in package.rglob("*.py")}
+    assert modules == {name for name in names if name.endswith(".py")}
+    assert "License-Expression: Apache-2.0" in metadata
+    assert "Requires-Python: >=3.11" in metadata
+
+
+def test_loop_runs_from_wheels_alone(from_wheels, loop_program, tmp_path):
+    (tmp_path / "loop.py").write_text(loop_program, encoding="utf-8")
+    printed = from_wheels.run("loop.py", cwd=tmp_path).stdout
+    assert printed.startswith("pass@1 ")
+    assert printed.count("\n") == 1
+    assert (tmp_path / "train.jsonl").stat().st_size > 0
+    origin = from_wheels.run("-c", "import whileai; print(whileai.__file__)", cwd=tmp_path).stdout
+    assert origin.startswith(str(from_wheels.executable.parent.parent))
+
+
+def test_demo_runs_from_wheels_alone(from_wheels, tmp_path):
+    assert "pass@1 " in from_wheels.wai("demo", cwd=tmp_path).stdout
+
+
+def test_plugin_passes_its_own_tests_alone(plugin, wheels_for, make_environment, tmp_path):
+    extra = plugin.project.get("optional-dependencies", {}).get("test", [])
+    python = make_environment(tmp_path / "env", [*wheels_for(plugin.name), "pytest", "hypothesis", *extra])
+    origin = python.run("-c", f"import {plugin.package.name} as p; print(p.__file__)", cwd=tmp_path).stdout
+    assert origin.startswith(str(tmp_path)), f"tested is {origin}, not the wheel"
+    shared = {"WHILEAI_SHARED": os.environ["WHILEAI_SHARED"]} if "WHILEAI_SHARED" in os.environ else {}
+    tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", plugin.folder / "tests"]
+    python.run(*tests, cwd=tmp_path, **shared)
