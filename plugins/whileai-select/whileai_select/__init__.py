@@ -1,1 +1,36 @@
-"""Selection of the rows that teach, with a reason for each row left out."""
+"""Selection of the rows that teach: RL bands, rejection sampling, preference pairs, curriculum.
+
+Every selection returns the kept rows and a ledger in which each dropped row has exactly one reason. The names
+below are loaded on first use, so importing the package costs nothing.
+
+Example:
+    >>> from whileai_select import select
+    >>> rows = [{"task_id": "t", "prompt": "q", "final_text": str(i), "reward": i % 2, "status": "ok",
+    ...          "markers": {}} for i in range(4)]
+    >>> selected = select(rows, mode="rl")
+    >>> len(selected.rows), selected.report["dropped"]
+    (4, {})
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_WHERE = {
+    "select": "whileai_select.selection",
+    "select_rl": "whileai_select.rl",
+    "select_sft": "whileai_select.sft",
+}
+
+__all__ = list(_WHERE)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WHERE:
+        return getattr(import_module(_WHERE[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
