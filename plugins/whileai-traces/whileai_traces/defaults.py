@@ -1,0 +1,16 @@
+"""Numbers that shape what is read, each with its meaning and its source."""
+
+from whileai_kernel.defaults import Sourced
+
+HEAD_BYTES = Sourced(
+    1 << 16,
+    "bytes at the start of a file (decompressed) that detection looks at",
+    "measurement: the first record of a tool-calling run with a long policy was 8 to 40 KB in the recorded runs tried",
+)
+CERTAIN = Sourced(0.9, "confidence of a format whose own marker is in the file", "convention, untested")
+LIKELY = Sourced(0.6, "confidence of a format whose shape fits and which others can share", "convention, untested")
+POSSIBLE = Sourced(0.3, "confidence of a format that can only be guessed", "convention, untested")
+LEAST = Sourced(0.2, "below this confidence a file is not read without a format= argument", "convention, untested")
+SHOWN_PROBLEMS = Sourced(
+    20, "records with problems that are named in the warnings; all are in the provenance", "convention, untested"
+)

@@ -1,0 +1,289 @@
+"""Files of recorded runs as JSON records: compression, encodings, and damage that costs one record only.
+
+What is here: opening a file by what is in it (gzip, zstd, plain), the first bytes for detection, and one iterator
+over the JSON records of a file, whether it is JSON Lines, one JSON array, one JSON object, or JSON objects one
+after the other (indented or not). What is not here: what the records mean; that is each format's.
+
+Example:
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "runs.jsonl"
+    >>> _ = path.write_bytes(b'{"a": 1}\\n{broken\\n{"a": 2}\\n')
+    >>> problems = []
+    >>> [record for where, record in json_records(path, problems.append)], [p.where for p in problems]
+    ([{'a': 1}, {'a': 2}], ['line 2'])
+"""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import io
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any, cast
+
+from whileai_kernel.errors import MissingDependencyError
+from whileai_kernel.protocols import ReadProblem
+
+from whileai_traces.defaults import HEAD_BYTES
+
+__all__ = ["OnProblem", "first_records", "json_records", "loads", "open_bytes", "read_head", "suffix_of"]
+
+OnProblem = Callable[[ReadProblem], None]
+"""Receives every record that could not be read, or was read with a loss."""
+
+GZIP_MAGIC = b"\x1f\x8b"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_STRUCTURE = re.compile(r'["{}\[\],]')
+_STRING_END = re.compile(r'[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """Open a file for reading, decompressed: gzip and zstd are known by their first bytes, not by the name.
+
+    Raises:
+        MissingDependencyError: The file is zstd and neither Python 3.14 nor the package `zstandard` is there.
+    """
+    with path.open("rb") as raw:
+        magic = raw.read(4)
+    if magic.startswith(GZIP_MAGIC):
+        return cast(IO[bytes], gzip.open(path, "rb"))
+    if magic == ZSTD_MAGIC:
+        return _open_zstd(path)
+    return path.open("rb")
+
+
+def _open_zstd(path: Path) -> IO[bytes]:
+    try:
+        from compression import zstd  # type: ignore[import-not-found, unused-ignore]
+
+        return cast(IO[bytes], zstd.open(path, "rb"))
+    except ImportError:
+        pass  # before Python 3.14 the package below does the same
+    try:
+        import zstandard
+    except ImportError as err:
+        raise MissingDependencyError(
+            f"{path} is compressed with zstd, and nothing here reads zstd",
+            why="Python reads zstd itself from 3.14 on; before that the package zstandard is needed",
+            fix='pip install "whileai-traces[zstd]"',
+        ) from err
+    return cast(IO[bytes], zstandard.open(path, "rb"))
+
+
+def read_head(path: Path, size: int = HEAD_BYTES.value) -> bytes:
+    """Return the first `size` decompressed bytes of a file, for detection by content."""
+    with open_bytes(path) as stream:
+        return stream.read(size)
+
+
+def suffix_of(path: Path) -> str:
+    """Return the suffix that says what is in the file, in lower case: `.csv` for `runs.csv.gz`."""
+    suffixes = [s.lower() for s in path.suffixes]
+    while suffixes and suffixes[-1] in (".gz", ".zst", ".zstd"):
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
+
+
+def _constant(name: str) -> str:
+    # NaN and the infinities are no JSON. As text they survive; as a reward they become "invalid", never a number.
+    return name
+
+
+_DECODER = json.JSONDecoder(parse_constant=_constant)
+
+
+def loads(text: str) -> Any:
+    """Read one JSON text; NaN and the infinities come back as text, since rows cannot hold them."""
+    return _DECODER.decode(text)
+
+
+@functools.lru_cache(maxsize=2)  # every source asks for the records of the same head
+def first_records(head: bytes, limit: int = 5) -> list[Any]:
+    """Return up to `limit` JSON records that lie wholly within the first bytes of a file.
+
+    Works on JSON Lines, on the elements of a JSON array and on a whole small document. An object that is cut off
+    by the end of `head` is left out.
+    """
+    text = head.decode("utf-8-sig", errors="replace").lstrip()
+    out: list[Any] = []
+    if text.startswith("["):
+        lines = [line for line in text.split("\n") if line.strip()]
+        if len(lines) < 2 or _try(lines[0]) is None:
+            for _, piece in _split_array(text):
+                value = _try(piece)
+                if value is not None:
+                    out.append(value)
+                if len(out) >= limit:
+                    break
+            return out
+    position = 0
+    while position < len(text) and len(out) < limit:
+        try:
+            value, position = _DECODER.raw_decode(text, position)
+            out.append(value)
+        except ValueError:
+            following = text.find("\n", position)
+            if following < 0:
+                break
+            position = following
+        while position < len(text) and text[position] in " \t\r\n":
+            position += 1
+    return out
+
+
+def _try(text: str) -> Any:
+    try:
+        return loads(text)
+    except ValueError:
+        return None
+
+
+def json_records(path: Path, on_problem: OnProblem) -> Iterator[tuple[str, Any]]:
+    """Yield `(where, record)` for each JSON record of a file.
+
+    JSON Lines are streamed, split at `\\n` only (U+2028 and its like are ordinary characters of a string). A JSON
+    array yields its elements. A damaged line or element is reported with its place and costs that record alone; a
+    file that ends in the middle of an array yields the elements before the cut.
+
+    Args:
+        path: Plain, gzip or zstd.
+        on_problem: Receives a `ReadProblem` per record that is no JSON.
+    """
+    with open_bytes(path) as stream:
+        buffered = stream if hasattr(stream, "peek") else io.BufferedReader(cast(Any, stream))
+        if _is_lines(path):
+            yield from _lines(path, buffered, on_problem)
+            return
+        raw = buffered.read()
+    yield from _document(path, raw, on_problem)
+
+
+def _is_lines(path: Path) -> bool:
+    """Say whether a file is JSON Lines: its first or its second line is a whole JSON record by itself."""
+    with open_bytes(path) as stream:
+        lines: list[bytes] = []
+        rest = b""
+        for line in stream:
+            if not line.strip():
+                continue
+            lines.append(line)
+            if len(lines) == 1 and line.strip() in (b"[", b"{", b"\xef\xbb\xbf[", b"\xef\xbb\xbf{"):
+                return False
+            if len(lines) == 2:
+                rest = line
+                break
+    if len(lines) < 2:
+        return False
+    first = _try(_decode(lines[0]))
+    if isinstance(first, dict | list):
+        return True
+    return isinstance(_try(rest.decode("utf-8", errors="replace")), dict)
+
+
+def _decode(line: bytes) -> str:
+    return line.decode("utf-8-sig", errors="replace")
+
+
+def _lines(path: Path, stream: IO[bytes], on_problem: OnProblem) -> Iterator[tuple[str, Any]]:
+    for number, line in enumerate(stream, start=1):
+        line = line.strip()
+        if number == 1 and line.startswith(b"\xef\xbb\xbf"):
+            line = line[3:]
+        if not line:
+            continue
+        where = f"line {number}"
+        try:
+            yield where, loads(line.decode("utf-8"))
+        except UnicodeDecodeError as err:
+            on_problem(ReadProblem(str(path), where, f"is not UTF-8: {err.reason} at byte {err.start}"))
+        except (ValueError, RecursionError) as err:
+            on_problem(ReadProblem(str(path), where, f"is not JSON: {err}"))
+
+
+def _document(path: Path, raw: bytes, on_problem: OnProblem) -> Iterator[tuple[str, Any]]:
+    encoding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    try:
+        text = raw.decode(encoding)
+    except UnicodeDecodeError as err:
+        on_problem(ReadProblem(str(path), f"byte {err.start}", f"is not UTF-8: {err.reason}; the bytes were replaced"))
+        text = raw.decode(encoding, errors="replace")
+    try:
+        value = loads(text)
+    except (ValueError, RecursionError):
+        yield from _damaged(path, text, on_problem)
+        return
+    if isinstance(value, list) and not _is_conversation(value):
+        for number, item in enumerate(value, start=1):
+            yield f"item {number}", item
+    else:
+        yield "document", value
+
+
+def _is_conversation(value: list[Any]) -> bool:
+    """Say whether a JSON array is one list of chat messages, and so one record."""
+    return bool(value) and all(isinstance(m, dict) and isinstance(m.get("role"), str) and "messages" not in m for m in value)
+
+
+def _damaged(path: Path, text: str, on_problem: OnProblem) -> Iterator[tuple[str, Any]]:
+    stripped = text.lstrip()
+    if stripped.startswith("["):
+        offset = len(text) - len(stripped)
+        for number, (start, piece) in enumerate(_split_array(stripped), start=1):
+            line = text.count("\n", 0, offset + start) + 1
+            where = f"item {number} (line {line})"
+            try:
+                yield where, loads(piece)
+            except (ValueError, RecursionError) as err:
+                on_problem(ReadProblem(str(path), where, f"is not JSON: {err}"))
+        return
+    position = 0
+    while position < len(text):
+        while position < len(text) and text[position] in " \t\r\n,":
+            position += 1
+        if position >= len(text):
+            return
+        line = text.count("\n", 0, position) + 1
+        try:
+            value, position = _DECODER.raw_decode(text, position)
+            yield f"line {line}", value
+        except (ValueError, RecursionError) as err:
+            on_problem(ReadProblem(str(path), f"line {line}", f"is not JSON: {err}"))
+            following = re.compile(r"\n\s*(?=\{)").search(text, position + 1) if "\n}" not in text else None
+            after = text.find("\n}", position)
+            position = following.end() if following else (after + 2 if after >= 0 else len(text))
+
+
+def _split_array(text: str) -> Iterator[tuple[int, str]]:
+    """Yield `(offset, text)` of each element of a JSON array that may be damaged or cut off."""
+    depth = 0
+    start = -1
+    position = 0
+    while True:
+        match = _STRUCTURE.search(text, position)
+        if match is None:
+            break
+        char, position = match.group(), match.end()
+        if char == '"':
+            end = _STRING_END.match(text, position)
+            if end is None:
+                break
+            position = end.end()
+        elif char in "{[":
+            depth += 1
+            if depth == 1:
+                start = position
+        elif char in "}]":
+            depth -= 1
+            if depth <= 0:
+                piece = text[start : position - 1]
+                if start >= 0 and piece.strip():
+                    yield start, piece
+                return
+        elif depth == 1:
+            yield start, text[start : position - 1]
+            start = position
+    if start >= 0 and text[start:].strip():
+        yield start, text[start:]

@@ -1,0 +1,1 @@
+"""One module per family of formats; each holds the sources that whileai-traces registers."""

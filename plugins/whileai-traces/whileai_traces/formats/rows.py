@@ -1,0 +1,78 @@
+"""Rows of this project, of every schema version: read by the kernel, whatever the file is compressed with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from whileai_kernel.errors import RowError
+from whileai_kernel.protocols import ReadProblem
+from whileai_kernel.rowio import migrate, read_rows
+from whileai_kernel.rows import Row, task_key
+
+from whileai_traces.build import RowBuilder
+from whileai_traces.defaults import CERTAIN, LIKELY
+from whileai_traces.files import OnProblem, first_records, open_bytes
+
+__all__ = ["Rows"]
+
+MARKS = ("rollout_id", "schema_version", "final_text", "markers")
+
+
+class Rows:
+    """Rows as JSON Lines; unknown keys survive, older versions are migrated, a newer one is refused."""
+
+    name: ClassVar[str] = "rows"
+    user_ends: ClassVar[bool] = True
+
+    def sniff(self, path: Path, head: bytes) -> float:
+        """Return how sure it is that a file holds rows."""
+        return self.sniff_records(first_records(head))
+
+    def sniff_records(self, records: list[Any]) -> float:
+        """Certain when records carry a schema version; likely when they have the keys that every measurement reads."""
+        rows = [r for r in records if isinstance(r, Mapping)]
+        if any("schema_version" in r and ("task_id" in r or "prompt" in r) for r in rows):
+            return CERTAIN.value + 0.09
+        hits = [r for r in rows if ("task_id" in r or "prompt" in r) and sum(k in r for k in MARKS) >= 1 and "reward" in r]
+        return CERTAIN.value if hits else (LIKELY.value if any("rollout_id" in r for r in rows) else 0.0)
+
+    def read(self, path: Path, *, on_problem: OnProblem) -> Iterator[Row]:
+        """Yield the rows of a file; a line that cannot be read costs that line alone."""
+
+        def relay(problem: ReadProblem) -> None:
+            on_problem(ReadProblem(str(path), problem.where, problem.message))
+
+        with open_bytes(path) as stream:
+            for number, row in enumerate(read_rows(_text_lines(path, stream, on_problem), relay), start=1):
+                if _usable(row, f"row {number}", path, on_problem):
+                    yield row
+
+    def rows(self, records: Any, build: RowBuilder) -> Iterator[Row]:
+        """Yield rows at hand, brought to the current version."""
+        for where, record in records:
+            if not isinstance(record, Mapping):
+                build.problem(where, "is not a row")
+                continue
+            row = migrate(dict(record))
+            if _usable(row, where, build.path, build.on_problem):
+                yield row
+
+
+def _usable(row: Row, where: str, path: Path, on_problem: OnProblem) -> bool:
+    try:
+        task_key(row)
+    except RowError as err:
+        on_problem(ReadProblem(str(path), where, err.what))
+        return False
+    return True
+
+
+def _text_lines(path: Path, stream: Any, on_problem: OnProblem) -> Iterator[str]:
+    for number, line in enumerate(stream, start=1):
+        try:
+            yield line.decode("utf-8")
+        except UnicodeDecodeError as err:
+            on_problem(ReadProblem(str(path), f"line {number}", f"is not UTF-8: {err.reason} at byte {err.start}"))
+            yield ""
