@@ -34,12 +34,8 @@ def test_import_kernel_loads_nothing_heavy(python):
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["pass-at", "--help"]], ids=" ".join)
 def test_wai_help_loads_nothing_heavy(python, arguments):
-    program = (
-        "import sys; sys.argv[0] = 'wai'\n"
-        "from whileai_cli.main import main\n"
-        "try:\n    main()\n"
-        "except SystemExit as stop:\n    assert not stop.code, stop.code"
-    )
+    program = "import sys; sys.argv[0] = 'wai'\nfrom whileai_cli.main import main\n"
+    program += "try:\n    code = main()\nexcept SystemExit as stop:\n    code = stop.code\nassert not code, code"
     assert not top_level(python.modules_after(program, *arguments)) & HEAVY
 
 
