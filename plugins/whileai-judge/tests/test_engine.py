@@ -13,6 +13,7 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from whileai_judge.engine import AllFailed, is_async, run_calls, shared_loop
 
 WAIT = 20.0  # seconds that a hanging call would hang; tests end long before

@@ -30,6 +30,7 @@ import os
 import threading
 import time
 from collections.abc import Awaitable, Callable, Generator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,12 +123,13 @@ def _replace_shared(loop: asyncio.AbstractEventLoop) -> None:
 class _Slot:
     """One place for a running call: a thread, or a task on a loop."""
 
-    __slots__ = ("current", "done")
+    __slots__ = ("current", "done", "task")
 
     def __init__(self) -> None:
         # (index, started) in one assignment: the coordinator must not mix two calls.
         self.current: tuple[int, float] | None = None
         self.done = False
+        self.task: Future[None] | None = None  # a coroutine's, to cancel it
 
 
 class _Run:
@@ -260,7 +262,7 @@ class _Run:
             slot = _Slot()
             self.slots.append(slot)
             if self.asynchronous:
-                asyncio.run_coroutine_threadsafe(self.work_async(slot), self.ready_loop())
+                slot.task = asyncio.run_coroutine_threadsafe(self.work_async(slot), self.ready_loop())
             else:
                 context = contextvars.copy_context()
                 thread = threading.Thread(target=context.run, args=(self.work_sync, slot), daemon=True)
@@ -317,8 +319,14 @@ class _Run:
             self.looked = (now, len(self.results))
 
     def stop(self) -> None:
+        """Start no further call, and cancel the coroutines in flight: nobody waits for them any more."""
         with self.lock:
             self.stopped = True
+        if self.loop is None or self.loop.is_closed():
+            return
+        for slot in self.slots:
+            if slot.task is not None:
+                slot.task.cancel()
 
 
 def _answers(loop: asyncio.AbstractEventLoop) -> bool:
