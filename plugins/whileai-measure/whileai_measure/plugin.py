@@ -1,1 +1,19 @@
 """The light module of whileai-measure: what it adds, as strings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from whileai_kernel import hookimpl
+
+
+@hookimpl
+def wai_register_statistics(register: Any) -> None:
+    """Register the statistics."""
+    register("pass_at", "whileai_measure.passat:pass_at", summary="pass@1, pass^k, pass@k with intervals over tasks.")
+
+
+@hookimpl
+def wai_register_commands(register: Any) -> None:
+    """Register the sub-commands of `wai`."""
+    register("pass-at", "whileai_measure.cli:PassAt", summary="Print pass@1, pass^k and pass@k of a file of rows.")

@@ -1,0 +1,168 @@
+"""Intervals against closed forms, scipy and simulations with a known truth."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from whileai_kernel.errors import ParameterError
+from whileai_measure.intervals import KINDS, effective_wilson, mean_interval, moments, wilson
+
+
+@given(st.integers(1, 500), st.data(), st.sampled_from([0.8, 0.9, 0.95, 0.99]))
+def test_wilson_equals_scipy(n: int, data: st.DataObject, confidence: float) -> None:
+    c = data.draw(st.integers(0, n))
+    low, high = wilson(c / n, n, stats.norm.ppf(0.5 + confidence / 2))
+    want = stats.binomtest(c, n).proportion_ci(confidence, method="wilson")
+    assert (float(low), float(high)) == pytest.approx((want.low, want.high), abs=1e-9)
+
+
+def test_one_rollout_per_task_is_wilson_at_the_number_of_tasks_with_a_t_quantile() -> None:
+    values = [1.0] * 13 + [0.0] * 7
+    got = mean_interval(values, ceiling=20)
+    n, p, q = 20, 13 / 20, stats.t.ppf(0.975, 19)
+    centre = (p + q * q / (2 * n)) / (1 + q * q / n)
+    half = q / (1 + q * q / n) * np.sqrt(p * (1 - p) / n + q * q / (4 * n * n))
+    assert got.effective == pytest.approx(20)
+    assert (got.low, got.high) == pytest.approx((centre - half, centre + half), abs=1e-12)
+
+
+@settings(max_examples=40)
+@given(st.lists(st.floats(0.0, 1.0), min_size=3, max_size=40).filter(lambda v: np.std(v) > 1e-3))
+def test_t_kind_equals_scipy_inside_the_unit_interval(values: list[float]) -> None:
+    got = mean_interval(values, kind="t")
+    want = stats.ttest_1samp(values, 0.0).confidence_interval(0.95)
+    assert got.low == pytest.approx(max(0.0, want.low), abs=1e-9)
+    assert got.high == pytest.approx(min(1.0, want.high), abs=1e-9)
+
+
+@pytest.mark.parametrize(("kind", "method"), [("percentile", "percentile"), ("bca", "BCa")])
+def test_bootstrap_kinds_agree_with_scipy(kind: str, method: str) -> None:
+    values = np.random.default_rng(3).beta(2, 4, size=40)
+    got = mean_interval(values, kind=kind, draws=20_000)
+    want = stats.bootstrap(
+        (values,), np.mean, n_resamples=20_000, method=method, rng=np.random.default_rng(4)
+    ).confidence_interval
+    assert (got.low, got.high) == pytest.approx((want.low, want.high), abs=0.004)
+
+
+def test_studentised_is_t_like_for_normal_data_and_longer_on_the_skewed_side() -> None:
+    rng = np.random.default_rng(5)
+    plain = np.clip(rng.normal(0.5, 0.1, 60), 0, 1)
+    t, s = mean_interval(plain, kind="t"), mean_interval(plain, kind="studentised", draws=8000)
+    assert s.width == pytest.approx(t.width, rel=0.06)
+    skewed = rng.beta(0.6, 6, 60)
+    s = mean_interval(skewed, kind="studentised", draws=8000)
+    assert s.high - s.value > s.value - s.low
+
+
+def test_clusters_sum_residuals_like_the_ratio_estimator() -> None:
+    x = np.array([1.0, 1.0, 0.0, 0.0, 1.0, 0.5])
+    groups = ["a", "a", "b", "b", "c", "c"]
+    m = moments(x, None, groups)
+    sums = np.array([2.0, 0.0, 1.5]) - 2 * x.mean()
+    assert m.units == 3
+    assert m.variance == pytest.approx(3 / 2 * (sums @ sums) / 36)
+
+
+def test_cluster_variance_equals_statsmodels_cluster_robust() -> None:
+    sm = pytest.importorskip("statsmodels.api")
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(12), 3)
+    x = np.clip(rng.normal(0.5, 0.2, 36) + rng.normal(0, 0.2, 12)[groups], 0, 1)
+    fit = sm.OLS(x, np.ones(36)).fit(cov_type="cluster", cov_kwds={"groups": groups, "use_correction": False})
+    assert moments(x, None, groups.tolist()).variance == pytest.approx(fit.bse[0] ** 2 * 12 / 11, rel=1e-9)
+
+
+def test_repeating_every_rollout_changes_nothing() -> None:
+    values = [1.0] * 5 + [0.0] * 5
+    m = moments(values)
+    assert np.sqrt(m.variance) == pytest.approx(0.1666667, abs=1e-6)
+
+
+def test_weights_equal_to_repeated_units_keep_the_mean() -> None:
+    m = moments([1.0, 0.0], [3.0, 1.0])
+    assert m.mean == 0.75
+    assert m.kish == pytest.approx(1 / (0.75**2 + 0.25**2))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("value", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("tasks", [1, 2, 5, 50])
+def test_agreeing_tasks_never_give_zero_width(kind: str, value: float, tasks: int) -> None:
+    got = mean_interval([value] * tasks, kind=kind, rollouts=tasks * 4)
+    assert got.width > 0.02
+    assert got.low <= value <= got.high
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_task_gives_the_whole_range(kind: str) -> None:
+    got = mean_interval([0.75], kind=kind)
+    assert (got.low, got.high) == (0.0, 1.0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.sampled_from([0.0, 0.25, 1 / 3, 0.5, 1.0]), min_size=1, max_size=12),
+    st.sampled_from(KINDS),
+    st.sampled_from([0.5, 0.95, 0.999]),
+)
+def test_every_interval_lies_in_the_unit_interval_and_holds_its_estimate(
+    values: list[float], kind: str, confidence: float
+) -> None:
+    got = mean_interval(values, kind=kind, confidence=confidence, draws=200)
+    assert 0.0 <= got.low <= got.value <= got.high <= 1.0
+    assert got.width > 0
+
+
+def test_same_seed_same_interval() -> None:
+    x = np.random.default_rng(1).random(30)
+    assert mean_interval(x, kind="bca", seed=4) == mean_interval(x, kind="bca", seed=4)
+    assert mean_interval(x, kind="bca", seed=4) != mean_interval(x, kind="bca", seed=5)
+
+
+def test_unknown_kind_names_the_nearest() -> None:
+    with pytest.raises(ParameterError, match="wilsn") as err:
+        mean_interval([0.1], kind="wilsn")
+    assert "wilson" in str(err.value)
+
+
+def test_bad_weights_and_values_are_refused() -> None:
+    for weights in ([1.0], [-1.0, 1.0], [0.0, 0.0], [np.nan, 1.0]):
+        with pytest.raises(ParameterError):
+            moments([0.5, 0.5], weights)
+    with pytest.raises(ParameterError):
+        moments([])
+
+
+@pytest.mark.parametrize("tasks", [3, 5, 8, 10, 20, 50])
+@pytest.mark.parametrize("k", [1, 4, 8])
+@pytest.mark.parametrize("difficulty", ["beta22", "beta55", "beta82", "beta19", "two", "0.95", "0.5"])
+def test_default_covers_pass_at_1(tasks: int, k: int, difficulty: str) -> None:
+    rng = np.random.default_rng(tasks * 100 + k)
+    trials = 3000
+    draw = {
+        "beta22": (lambda: rng.beta(2, 2, (trials, tasks)), 0.5),
+        "beta55": (lambda: rng.beta(0.5, 0.5, (trials, tasks)), 0.5),
+        "beta82": (lambda: rng.beta(8, 2, (trials, tasks)), 0.8),
+        "beta19": (lambda: rng.beta(1, 9, (trials, tasks)), 0.1),
+        "two": (lambda: np.where(rng.random((trials, tasks)) < 0.5, 0.1, 0.9), 0.5),
+        "0.95": (lambda: np.full((trials, tasks), 0.95), 0.95),
+        "0.5": (lambda: np.full((trials, tasks), 0.5), 0.5),
+    }
+    make, truth = draw[difficulty]
+    x = rng.binomial(k, make()) / k
+    low, high, _ = effective_wilson(x.mean(1), x.var(1, ddof=1) / tasks, tasks, ceiling=tasks * k)
+    covered = np.mean((low <= truth) & (truth <= high))
+    assert covered > 0.93 - 3 * np.sqrt(0.93 * 0.07 / trials)
+
+
+def test_percentile_bootstrap_is_wrong_at_five_tasks_near_the_ceiling() -> None:
+    # The reason for the default: the resampling of five tasks at the ceiling cannot see that they may fail.
+    rng = np.random.default_rng(0)
+    x = rng.binomial(4, np.full((300, 5), 0.99)) / 4
+    hits = [mean_interval(row, kind="percentile", draws=200) for row in x if row.min() < 1]
+    raw = [np.quantile(rng.choice(row, (200, 5)).mean(1), [0.025, 0.975]) for row in x]
+    assert np.mean([lo <= 0.99 <= hi for lo, hi in raw]) < 0.5
+    assert all(e.method == "percentile" for e in hits)
