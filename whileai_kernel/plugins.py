@@ -101,16 +101,11 @@ class Manager:
         self._load()
 
     def _entry_points(self) -> Iterator[tuple[int, metadata.EntryPoint, metadata.Distribution]]:
-        seen: set[str] = set()
-        for dist in metadata.distributions():
-            name = dist.metadata["Name"]
-            if not name or normalise(name) in seen:
-                continue  # the first one on the path is the one that imports
-            seen.add(normalise(name))
-            for point in dist.entry_points:
-                version = _ANY_GROUP.match(point.group)
-                if version:
-                    yield int(version.group(1)), point, dist
+        # entry_points() reads one small file per distribution and keeps the first of a name on the path
+        for point in metadata.entry_points():
+            version = _ANY_GROUP.match(point.group)
+            if version and point.dist is not None:
+                yield int(version.group(1)), point, point.dist
 
     def _load(self) -> None:
         allowed = None if self.settings.plugins is None else {normalise(n) for n in self.settings.plugins}
@@ -169,13 +164,12 @@ class Manager:
             ]
             if lacking:
                 self.pm.unregister(name=normalise(name))
-                asked = kernel_requirement(requires) or "a newer whileai-kernel"
-                self._fail(
-                    dist,
-                    "hooks",
-                    f"implements {', '.join(sorted(lacking))}, which kernel {kernel_version()} lacks; it asks for {asked}",
-                    f"pip install -U {kernel_requirement(requires) or 'whileai-kernel'}",
+                asked = kernel_requirement(requires)
+                names = ", ".join(sorted(lacking))
+                message = (
+                    f"implements {names}, which kernel {kernel_version()} lacks; it asks for {asked or 'a newer one'}"
                 )
+                self._fail(dist, "hooks", message, f"pip install -U {asked or 'whileai-kernel'}")
                 return
         except Exception as err:  # noqa: BLE001 - a wrong signature, or an error in wai_addhooks
             if self.pm.has_plugin(normalise(name)):

@@ -20,10 +20,12 @@ from typing import Any, Protocol, runtime_checkable
 
 __all__ = [
     "Agent",
+    "AgentContext",
     "Command",
     "Example",
     "ExportReport",
     "Exporter",
+    "FileExample",
     "Judge",
     "LedgerEntry",
     "Marker",
@@ -76,6 +78,42 @@ class Example:
 
     row: RowLike
     reward: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class FileExample:
+    """A small file in a source's own format, which the source ships so that it can be checked.
+
+    Attributes:
+        name: File name, with the ending that such files have.
+        content: The bytes of the file.
+        rows: Number of rows that it holds.
+    """
+
+    name: str
+    content: bytes
+    rows: int
+
+
+class AgentContext(Protocol):
+    """What an engine hands to an agent that has a parameter named `context`.
+
+    Attributes:
+        task: The task as the agent may see it: never `privileged`.
+        index: Number of the rollout within its task.
+        seed: Seed of this rollout; an agent that draws numbers draws them from here.
+        tools: Tools of the task, as `tools.Tool`.
+        deadline: Seconds that the rollout may still take, or `None`.
+    """
+
+    task: RowLike
+    index: int
+    seed: int
+    tools: Sequence[Any]
+    deadline: float | None
+
+    def call_tool(self, name: str, arguments: Mapping[str, Any] | str) -> str:
+        """Call a tool in the world of the task and return the text of its result; faults happen here."""
 
 
 @runtime_checkable
