@@ -1,0 +1,363 @@
+"""What the tools are about: typed entities, and what each tool does to them.
+
+Sources, best first: what is declared (`kind`, return schemas, `x-entity` on a parameter), what the parameters say
+(an `order_id` names the entity `order`; a pattern, format or an example in the description gives the look of its
+ids), and only then names of tools. Every guess from a name is recorded and shown by `preflight`.
+
+Example:
+    >>> domain = read_domain([{"name": "get_order", "x-kind": "read", "parameters": {"type": "object",
+    ...     "properties": {"order_id": {"type": "string", "description": "such as 'A-17'"}}, "required": ["order_id"]}}])
+    >>> domain.tools["get_order"].mode, domain.entities["order"].id_example
+    ('get', 'A-17')
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from whileai_kernel.tools import Tool, as_tools
+from whileai_simulate.lexicon import (
+    CATALOG,
+    CREATE_VERBS,
+    PEOPLE,
+    READ_VERBS,
+    SET_VERBS,
+    STATUSES,
+    WRITE_VERBS,
+    participle,
+    singular,
+    words_of,
+)
+from whileai_simulate.schema import resolve, type_of
+
+__all__ = ["Domain", "EntityType", "Param", "ToolInfo", "read_domain"]
+
+_ID = re.compile(r"^(?:(?P<role>new|old|target|source|from|to|original|current)_)?(?P<entity>[a-z][a-z_]*?)_(?P<kind>ids?|numbers?|codes?)$")
+_QUOTED = re.compile(r"['\"`]([^'\"`]{1,60})['\"`]")
+_EXAMPLE = re.compile(r"(?:such as|e\.g\.|for example|example:|like|eg\.?)\s*:?,?\s*(['\"`]?)([^\s'\"`),]+)\1", re.I)
+_NOT_ENTITIES = frozenset("zip postal country area currency language phone promo discount airport iata state error".split())
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """One parameter of a tool.
+
+    Attributes:
+        name: Name in calls.
+        schema: JSON schema, local references resolved.
+        required: Whether a call must have it.
+        entity: Entity type that it refers to, or `None`.
+        many: It holds a list of ids.
+        role: `new` when it names what shall replace something, else empty.
+        options: Words that the description offers as the only values.
+        example: An example from the schema or the description.
+    """
+
+    name: str
+    schema: Mapping[str, Any]
+    required: bool
+    entity: str | None = None
+    many: bool = False
+    role: str = ""
+    options: tuple[str, ...] = ()
+    example: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolInfo:
+    """What one tool does.
+
+    Attributes:
+        tool: The tool itself.
+        kind: `read`, `write` or `generic`.
+        mode: `get` (one record by id), `find` (records by fields), `list` (all, or those of an owner), `create`,
+            `change` (of one record) or `generic`.
+        verb: First word of its name.
+        entity: Entity type that it is about, or `None`.
+        params: Parameters in order.
+        key: Name of the parameter that identifies the record, or `None`.
+        done: Status that a change leaves, or `None` when it only sets fields.
+        needs: Status that the record must have before, or `None`.
+        guesses: What was inferred from names alone, one sentence each.
+    """
+
+    tool: Tool
+    kind: str
+    mode: str
+    verb: str
+    entity: str | None
+    params: tuple[Param, ...]
+    key: str | None = None
+    done: str | None = None
+    needs: str | None = None
+    guesses: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Name in calls."""
+        return self.tool.name
+
+
+@dataclass(slots=True)
+class EntityType:
+    """One type of thing in the world.
+
+    Attributes:
+        name: Singular noun, for example `order`.
+        id_field: Field that holds the id in records.
+        id_schema: Schema of the id.
+        id_example: An example id from the schemas, or `None`.
+        fields: Declared fields (from return schemas and from the parameters of writes) and their schemas.
+        statuses: Ordinary statuses.
+        owner: Entity type that owns it, or `None`.
+        closed: The return schema allows no further fields.
+        sources: Where it was seen.
+    """
+
+    name: str
+    id_field: str
+    id_schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
+    id_example: str | None = None
+    fields: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    statuses: tuple[str, ...] = ("active",)
+    owner: str | None = None
+    closed: bool = False
+    sources: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Domain:
+    """All tools and entity types, and who the person is that writes."""
+
+    tools: dict[str, ToolInfo]
+    entities: dict[str, EntityType]
+    person: str | None
+
+    def readers(self, entity: str | None) -> list[ToolInfo]:
+        """Tools that return one record of the entity by its id."""
+        return [t for t in self.tools.values() if t.mode == "get" and t.entity == entity]
+
+    def finders(self, entity: str | None) -> list[ToolInfo]:
+        """Tools that find records of the entity by other fields."""
+        return [t for t in self.tools.values() if t.mode == "find" and t.entity == entity]
+
+
+def read_domain(tools: Iterable[Any]) -> Domain:
+    """Infer entities and effects from tools.
+
+    Args:
+        tools: Anything that `whileai_kernel.tools.as_tool` reads.
+    """
+    parsed = as_tools(list(tools))
+    params = {tool.name: _params(tool) for tool in parsed}
+    entities: dict[str, EntityType] = {}
+    for tool in parsed:
+        for param in params[tool.name]:
+            if param.entity:
+                _note_id(entities, param, tool)
+    for tool in parsed:
+        _note_returns(entities, tool, params[tool.name])
+    infos = {tool.name: _info(tool, params[tool.name], entities) for tool in parsed}
+    for info in infos.values():
+        _note_fields(entities, info)
+    person = next((p for p in PEOPLE if p in entities), None)
+    for entity in entities.values():
+        if entity.name != person and entity.name not in CATALOG and entity.name not in PEOPLE:
+            entity.owner = person
+        needed = [i.needs for i in infos.values() if i.entity == entity.name and i.needs]
+        entity.statuses = tuple(dict.fromkeys([*STATUSES.get(entity.name, ("active",)), *needed]))
+    return Domain(infos, entities, person)
+
+
+def _params(tool: Tool) -> tuple[Param, ...]:
+    root = tool.parameters
+    required = set(root.get("required", ()))
+    verb_object = [singular(w) for w in words_of(tool.name)]
+    out = []
+    for name, raw in root.get("properties", {}).items():
+        raw = raw if isinstance(raw, Mapping) else {}
+        schema = resolve(raw, root)
+        text = str(raw.get("description") or schema.get("description") or "")
+        entity, many, role = _reference(name, schema, verb_object)
+        entity = raw.get("x-entity") or entity
+        out.append(
+            Param(
+                name=name,
+                schema={**schema, **{k: v for k, v in raw.items() if k != "$ref"}},
+                required=name in required,
+                entity=entity,
+                many=many,
+                role=role,
+                options=_options(text, schema),
+                example=_example(text, schema),
+            )
+        )
+    return tuple(out)
+
+
+def _reference(name: str, schema: Mapping[str, Any], verb_object: list[str]) -> tuple[str | None, bool, str]:
+    """Return the entity that a parameter refers to, whether it lists several, and its role."""
+    if "enum" in schema or type_of(schema) in ("boolean", "object"):
+        return None, False, ""
+    snake = "_".join(words_of(name))
+    if snake in ("id", "ids", "identifier", "uuid"):
+        nouns = [w for w in verb_object[1:] if w not in ("detail", "info", "status", "by", "id")]
+        return (nouns[-1] if nouns else None), snake == "ids", ""
+    match = _ID.match(snake)
+    if match is None:
+        return None, False, ""
+    entity = singular(match["entity"])
+    coded = not match["kind"].startswith("id")
+    if entity.split("_")[-1] in _NOT_ENTITIES or (coded and entity in ("phone", "card", "account_holder")):
+        return None, False, ""
+    if type_of(schema) == "number":
+        return None, False, ""
+    return entity, match["kind"].endswith("s"), "new" if match["role"] in ("new", "to", "target") else ""
+
+
+def _options(text: str, schema: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the quoted words of "either 'a' or 'b'", which are an enum that the schema forgot."""
+    if "enum" in schema or type_of(schema) != "string":
+        return ()
+    match = re.search(r"(?:either|one of|must be|should be|can be)\b[^.]*", text, re.I)
+    words = tuple(_QUOTED.findall(match.group(0))) if match else ()
+    return words if len(words) > 1 else ()
+
+
+def _example(text: str, schema: Mapping[str, Any]) -> str | None:
+    for source in (schema.get("examples"), [schema["example"]] if "example" in schema else None):
+        if isinstance(source, list) and source and isinstance(source[0], str | int):
+            return str(source[0])
+    quoted = re.search(r"(?:such as|e\.g\.|for example|example:|like)\s*:?,?\s*" + _QUOTED.pattern, text, re.I)
+    if quoted:
+        return quoted.group(1)
+    match = _EXAMPLE.search(text)
+    return match.group(2).rstrip(".,;") if match else None
+
+
+def _note_id(entities: dict[str, EntityType], param: Param, tool: Tool) -> None:
+    name = param.entity or ""
+    schema: Mapping[str, Any] = param.schema
+    if param.many and type_of(schema) == "array":
+        schema = schema.get("items", {"type": "string"})
+    field_name = param.name
+    if param.many:
+        field_name = re.sub(r"[sS]$", "", field_name)
+    field_name = re.sub(r"^(new|old|target|source|from|to|original|current)_", "", field_name)
+    entity = entities.setdefault(name, EntityType(name, field_name, {k: v for k, v in schema.items() if k != "description"}))
+    entity.id_example = entity.id_example or param.example
+    entity.sources.append(f"parameter {param.name} of {tool.name}")
+
+
+def _note_returns(entities: dict[str, EntityType], tool: Tool, params: tuple[Param, ...]) -> None:
+    """Read the declared result: an object (or a list of objects) whose id names an entity gives its fields."""
+    if not tool.returns:
+        return
+    root = tool.returns
+    schema = resolve(root, root)
+    if type_of(schema) == "array":
+        schema = resolve(schema.get("items", {}), root)
+    fields = schema.get("properties")
+    if not isinstance(fields, Mapping) or not fields:
+        return
+    words = [singular(w) for w in words_of(tool.name)]
+    own = [e for e in entities if e in words] or [p.entity for p in params if p.entity in entities]
+    for name in fields:
+        entity, many, _ = _reference(name, resolve(fields[name], root), words)
+        if entity and not many and (name == "id" or entity in words) and not own:
+            entities.setdefault(entity, EntityType(entity, name, fields[name])).sources.append(f"result of {tool.name}")
+            own = [entity]
+    if own and own[0] in entities:
+        target = entities[str(own[0])]
+        target.fields.update({name: {**resolve(s, root), "x-root": root} for name, s in fields.items()})
+        target.closed = target.closed or schema.get("additionalProperties") is False
+        target.sources.append(f"result of {tool.name}")
+
+
+def _kind(tool: Tool, words: list[str]) -> tuple[str, str | None]:
+    if tool.kind is not None:
+        return tool.kind, None
+    verb = words[0] if words else ""
+    if verb in READ_VERBS:
+        guess = "read"
+    elif verb in WRITE_VERBS and "human" not in words:
+        guess = "write"
+    else:
+        guess = "generic" if not any(p.endswith("id") for p in tool.parameters.get("properties", {})) else "read"
+    return guess, f"{tool.name}: kind {guess!r} is guessed from the name; declare kind= (or x-kind)"
+
+
+def _info(tool: Tool, params: tuple[Param, ...], entities: dict[str, EntityType]) -> ToolInfo:
+    words = words_of(tool.name)
+    nouns = [singular(w) for w in words]
+    kind, guess = _kind(tool, words)
+    guesses = [guess] if guess else []
+    verb = words[0] if words else tool.name
+    if kind == "generic":
+        return ToolInfo(tool, kind, "generic", verb, None, params, guesses=tuple(guesses))
+    keys = [p for p in params if p.entity and not p.role and not p.many and p.required]
+    keys = keys or [p for p in params if p.entity and not p.role and not p.many]
+    head = nouns[1 : nouns.index("by")] if "by" in nouns[1:] else nouns[1:]
+    named = [e for e in entities if _mentions(head, e)]
+    if kind == "read":
+        return _read_info(tool, params, keys, head, named, verb, guesses, entities)
+    key = keys[0] if keys else None
+    if verb in CREATE_VERBS and not (key and named and key.entity in named and verb not in ("book", "send", "create")):
+        thing = named[-1] if named and (not key or named[-1] != key.entity) else (head[-1] if head else "record")
+        if thing not in entities:
+            guesses.append(f"{tool.name}: makes a {thing}, guessed from the name; declare its result schema")
+            entities[thing] = EntityType(thing, f"{thing}_id", sources=[f"name of {tool.name}"])
+        return ToolInfo(tool, kind, "create", verb, thing, params, key=key.name if key else None, guesses=tuple(guesses))
+    if key is None:
+        entity = named[-1] if named else None
+        if entity is None:
+            guesses.append(f"{tool.name}: changes nothing that is known; give a parameter <entity>_id or x-entity")
+        return ToolInfo(tool, kind, "change" if entity else "generic", verb, entity, params, guesses=tuple(guesses))
+    chosen = next((p for p in keys if p.entity in named), key)
+    pool = {s for statuses in STATUSES.values() for s in statuses}
+    needs = next((w for w in words[1:] if w in pool), None)
+    done = None
+    if verb not in SET_VERBS:
+        part = participle(verb)
+        done = f"{verb} requested" if verb in ("return", "exchange") else part
+    return ToolInfo(tool, kind, "change", verb, chosen.entity, params, chosen.name, done, needs, tuple(guesses))
+
+
+def _read_info(
+    tool: Tool, params: tuple[Param, ...], keys: list[Param], head: list[str], named: list[str], verb: str,
+    guesses: list[str], entities: dict[str, EntityType],
+) -> ToolInfo:  # fmt: skip
+    own = [p for p in keys if p.entity in named] or ([] if named else keys)
+    if own and (verb not in ("list", "search") or own[0].entity == named[-1:]):
+        return ToolInfo(tool, "read", "get", verb, own[0].entity, params, own[0].name, guesses=tuple(guesses))
+    entity = named[-1] if named else None
+    if entity is None:
+        entity = next((w for w in reversed(head) if w not in ("detail", "info", "status", "all", "type")), None)
+        if entity is not None and entity not in entities:
+            guesses.append(f"{tool.name}: is about {entity}, guessed from the name; declare its result schema")
+            entities[entity] = EntityType(entity, f"{entity}_id", sources=[f"name of {tool.name}"])
+    if keys:
+        return ToolInfo(tool, "read", "list", verb, entity or keys[0].entity, params, keys[0].name, guesses=tuple(guesses))
+    mode = "find" if any(p.required for p in params) or (params and verb in ("find", "search")) else "list"
+    return ToolInfo(tool, "read", mode, verb, entity, params, guesses=tuple(guesses))
+
+
+def _mentions(words: list[str], entity: str) -> bool:
+    parts = entity.split("_")
+    return any(words[i : i + len(parts)] == parts for i in range(len(words)))
+
+
+def _note_fields(entities: dict[str, EntityType], info: ToolInfo) -> None:
+    """A field that a write sets, or a search matches, is a field of the record."""
+    entity = entities.get(info.entity or "")
+    if entity is None or info.mode not in ("change", "find", "create"):
+        return
+    for param in info.params:
+        if param.name == info.key or param.role or (info.mode == "create" and param.entity == info.entity):
+            continue
+        if param.many and info.mode == "change":
+            continue
+        entity.fields.setdefault(param.name, param.schema)

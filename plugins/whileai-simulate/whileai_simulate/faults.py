@@ -1,0 +1,60 @@
+"""Tool faults: the plan of a task, and what a faulty call returns.
+
+A fault is planned for one tool of a task: it fires on the first calls of that tool and then clears (timeout,
+rate limit, malformed, stale), or it stays (permission denied). The plan stands on the row under `world.faults`,
+what fired under `faults_fired`.
+
+Example:
+    >>> fault_result({"kind": "timeout", "tool": "get_order"}, '{"order_id": "A-1"}')
+    '{"error": "timeout: get_order did not answer within 30 s", "retryable": true}'
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from whileai_simulate.draw import Draw
+
+__all__ = ["BLOCKING", "FAULTS", "SUCCESS", "fault_result", "plan_fault"]
+
+SUCCESS = "success"
+FAULTS = ("timeout", "malformed", "stale", "permission_denied", "rate_limited")
+BLOCKING = frozenset({"permission_denied"})
+"""Faults that do not clear: no number of retries reaches the tool."""
+
+
+def plan_fault(kind: str, tool: str, draw: Draw) -> list[dict[str, Any]]:
+    """Return the fault plan of a task: empty, or one fault.
+
+    Args:
+        kind: A value of the axis `tool_condition`.
+        tool: Tool that it strikes.
+        draw: Decides how many calls it strikes (1, or 2 for a rate limit).
+    """
+    if kind not in FAULTS:
+        return []
+    times = -1 if kind in BLOCKING else (1 + draw.below(2) if kind == "rate_limited" else 1)
+    return [{"kind": kind, "tool": tool, "calls": times}]
+
+
+def fault_result(fault: Mapping[str, Any], honest: str, old: Any = None) -> str:
+    """Return what the agent sees instead of the honest result.
+
+    Args:
+        fault: One entry of the plan.
+        honest: What the tool would have returned, as JSON text.
+        old: What a stale answer shows.
+    """
+    kind, tool = fault["kind"], fault["tool"]
+    if kind == "timeout":
+        return json.dumps({"error": f"timeout: {tool} did not answer within 30 s", "retryable": True})
+    if kind == "rate_limited":
+        return json.dumps({"error": f"rate limit: too many calls to {tool}", "retry_after_s": 2, "retryable": True})
+    if kind == "permission_denied":
+        return json.dumps({"error": f"permission denied: this session may not call {tool}", "retryable": False})
+    if kind == "malformed":
+        return '{"result": ' + honest[: max(1, len(honest) * 3 // 5)]  # never closed, so never JSON
+    stale = {"warning": "served from cache, may be out of date", "as_of": "2024-04-02T06:00:00Z"}
+    return json.dumps({**stale, "data": old, "retryable": True}, ensure_ascii=False)

@@ -1,0 +1,164 @@
+"""Words of common business domains: how things are called, which states they go through, what they cost.
+
+Only used where schemas declare nothing: the sets are small, plain English, and every use of a guess is shown by
+`preflight`. Values of people (names, streets, phones) come from faker instead.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = [
+    "ADDRESS_FIELDS",
+    "AIRPORTS",
+    "CATALOG",
+    "CITIES",
+    "CREATE_VERBS",
+    "GOODS",
+    "PEOPLE",
+    "PRICES",
+    "READ_VERBS",
+    "SET_VERBS",
+    "STATUSES",
+    "WRITE_VERBS",
+    "article",
+    "label",
+    "participle",
+    "plural",
+    "singular",
+    "words_of",
+]
+
+PEOPLE = (
+    "user", "customer", "client", "member", "patient", "guest", "account", "subscriber", "passenger", "employee",
+    "student", "tenant", "caller", "traveler", "cardholder", "policyholder", "contact",
+)  # fmt: skip
+"""Entity types that own other things, best first."""
+
+CATALOG = (
+    "product", "item", "flight", "airport", "hotel", "plan", "restaurant", "car", "room", "course", "book", "movie",
+    "store", "branch", "doctor", "category", "sku", "article", "service",
+)  # fmt: skip
+"""Entity types that belong to the business and not to a person."""
+
+READ_VERBS = frozenset(
+    "get find list search look lookup fetch read show check view query retrieve describe count track verify see "
+    "browse locate select status compare estimate quote preview".split()
+)
+CREATE_VERBS = frozenset(
+    "create book add open place submit file register make post write log start request send issue schedule reserve "
+    "order apply enroll invite generate report raise record buy purchase".split()
+)
+SET_VERBS = frozenset("update modify change set edit rename move adjust correct amend replace patch assign reset".split())
+WRITE_VERBS = CREATE_VERBS | SET_VERBS | frozenset(
+    "cancel return exchange refund close delete remove approve reject pause resume activate deactivate suspend enable "
+    "disable block unblock lock unlock reopen reschedule confirm complete pay charge transfer escalate archive restore "
+    "renew extend upgrade downgrade merge revoke grant redeem apply dispute ship dispatch expedite resend waive freeze "
+    "void mark process release unsubscribe subscribe put".split()
+)  # fmt: skip
+
+_PARTICIPLES = {
+    "send": "sent", "put": "put", "pay": "paid", "freeze": "frozen", "write": "written", "buy": "bought",
+    "make": "made", "set": "set", "reset": "reset", "cancel": "cancelled", "return": "returned",
+    "ship": "shipped", "refund": "refunded", "book": "booked", "add": "added", "submit": "submitted",
+    "log": "logged", "transfer": "transferred", "give": "given", "take": "taken", "withdraw": "withdrawn",
+}  # fmt: skip
+
+
+def participle(verb: str) -> str:
+    """Return the past participle of a verb: cancel, cancelled."""
+    if verb in _PARTICIPLES:
+        return _PARTICIPLES[verb]
+    if verb.endswith("e"):
+        return verb + "d"
+    if verb.endswith("y") and verb[-2:-1] not in "aeiou":
+        return verb[:-1] + "ied"
+    return verb + "ed"
+
+
+STATUSES: dict[str, tuple[str, ...]] = {
+    "order": ("pending", "processed", "delivered"),
+    "reservation": ("confirmed", "ticketed"),
+    "booking": ("confirmed", "checked in"),
+    "ticket": ("open", "waiting for customer", "in review"),
+    "case": ("open", "in review"),
+    "invoice": ("due", "overdue", "paid"),
+    "payment": ("settled", "authorised"),
+    "subscription": ("active", "trial"),
+    "account": ("active",),
+    "appointment": ("scheduled", "confirmed"),
+    "shipment": ("in transit", "out for delivery"),
+    "refund": ("requested", "approved"),
+    "claim": ("submitted", "in review"),
+    "flight": ("on time", "boarding", "delayed"),
+    "card": ("active",),
+    "loan": ("current",),
+    "device": ("online", "offline"),
+    "product": ("available",),
+    "item": ("available",),
+    "user": ("active",),
+    "customer": ("active",),
+}
+"""Ordinary statuses by entity type; other types are `active` or `open`."""
+
+GOODS = (
+    "desk lamp", "water bottle", "running shoes", "coffee grinder", "bluetooth speaker", "backpack", "yoga mat",
+    "electric kettle", "phone case", "wireless mouse", "rain jacket", "cast-iron skillet", "bookshelf",
+    "office chair", "garden hose", "hiking boots", "tea kettle", "jigsaw puzzle", "mechanical keyboard", "notebook set",
+    "smart watch", "wool scarf", "air purifier", "bedside table", "camping tent", "hand mixer", "espresso cups",
+    "laptop stand", "picture frame", "portable charger", "shower curtain", "soccer ball", "storage basket",
+    "tablet cover", "toaster", "travel pillow", "umbrella", "vacuum cleaner", "wall clock", "winter gloves",
+)  # fmt: skip
+PRICES = (12.5, 18.99, 24.0, 29.99, 34.5, 39.99, 45.0, 54.99, 64.5, 79.99, 89.0, 119.99, 149.0, 189.5, 219.99)
+
+CITIES = (
+    ("Austin", "TX", "787"), ("Denver", "CO", "802"), ("Seattle", "WA", "981"), ("Portland", "OR", "972"),
+    ("Chicago", "IL", "606"), ("Boston", "MA", "021"), ("Phoenix", "AZ", "850"), ("Houston", "TX", "770"),
+    ("San Diego", "CA", "921"), ("San Jose", "CA", "951"), ("Columbus", "OH", "432"), ("Charlotte", "NC", "282"),
+    ("Nashville", "TN", "372"), ("Atlanta", "GA", "303"), ("Miami", "FL", "331"), ("Detroit", "MI", "482"),
+    ("Minneapolis", "MN", "554"), ("Philadelphia", "PA", "191"), ("Pittsburgh", "PA", "152"), ("Tucson", "AZ", "857"),
+    ("Omaha", "NE", "681"), ("Raleigh", "NC", "276"), ("Sacramento", "CA", "958"), ("Salt Lake City", "UT", "841"),
+    ("Kansas City", "MO", "641"), ("Richmond", "VA", "232"), ("Albany", "NY", "122"), ("Buffalo", "NY", "142"),
+)  # fmt: skip
+AIRPORTS = (
+    "SFO", "JFK", "LAX", "ORD", "DFW", "DEN", "SEA", "BOS", "ATL", "MIA", "PHX", "IAH", "EWR", "MSP", "DTW", "PHL",
+    "LGA", "CLT", "LAS", "MCO",
+)  # fmt: skip
+ADDRESS_FIELDS = ("address1", "address2", "street", "address_line1", "address_line2", "city", "state", "country", "zip",
+                  "zip_code", "postal_code", "postcode")  # fmt: skip
+
+_SPLIT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+
+def words_of(name: str) -> list[str]:
+    """Split a name in snake, kebab, dotted or camel case into lower-case words."""
+    return [w.lower() for w in _SPLIT.findall(name)]
+
+
+def singular(word: str) -> str:
+    """Return the singular of an English noun: orders, order; addresses, address; categories, category."""
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    if word.endswith(("sses", "shes", "ches", "xes")):
+        return word[:-2]
+    if word.endswith("s") and not word.endswith(("ss", "us", "is", "status")):
+        return word[:-1]
+    return word
+
+
+def plural(word: str) -> str:
+    """Return the plural of an English noun."""
+    if word.endswith("y") and word[-2:-1] not in "aeiou":
+        return word[:-1] + "ies"
+    return word + ("es" if word.endswith(("s", "x", "ch", "sh")) else "s")
+
+
+def label(name: str) -> str:
+    """Return how people say a field: `zip_code`, zip code; `orderId`, order ID."""
+    words = ["ID" if w == "id" else "IDs" if w == "ids" else w for w in words_of(name)]
+    return " ".join(words) or name
+
+
+def article(noun: str) -> str:
+    """Return the noun with a or an."""
+    return f"{'an' if noun[:1].lower() in 'aeiou' and not noun.startswith(('user', 'uni')) else 'a'} {noun}"

@@ -1,0 +1,341 @@
+"""Plausible records: people, ids that look like the domain's own, and fields that fit their schema.
+
+Names, streets and phone numbers come from faker, drawn once per process into pools (a faker call costs 0.2 ms,
+which a run of 10,000 rollouts a second cannot pay). Every value is checked against the field's schema; where a
+plausible value does not satisfy it, a sampled one does.
+
+Example:
+    >>> person = make_person(Draw(0))
+    >>> person["email"].split("@")[0].startswith(person["first_name"].lower())
+    True
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import date, timedelta
+from functools import lru_cache
+from typing import Any
+
+from whileai_simulate.draw import Draw
+from whileai_simulate.entities import Domain, EntityType, Param
+from whileai_simulate.lexicon import AIRPORTS, CITIES, GOODS, PEOPLE, PRICES, plural, singular, words_of
+from whileai_simulate.schema import ALNUM, problems, sample, type_of
+
+__all__ = ["Record", "make_id", "make_person", "make_record", "value_for"]
+
+Record = dict[str, Any]
+_POOL = 400
+_TODAY = date(2024, 5, 15)
+_MAILS = ("example.com", "example.org", "example.net")
+_PERSON_ID = re.compile(r"^[a-z]+_[a-z]+_\d+$")
+
+
+@lru_cache(maxsize=4)
+def _pools(locale: str = "en_US") -> tuple[list[str], list[str], list[str]]:
+    """First names, last names and streets of a locale, the same in every process."""
+    from faker import Faker
+
+    fake = Faker(locale, use_weighting=False)
+    fake.seed_instance(20240515)
+
+    def pool(make: Callable[[], str]) -> list[str]:
+        return list(dict.fromkeys(make() for _ in range(_POOL)))
+
+    return pool(fake.first_name), pool(fake.last_name), pool(fake.street_name)
+
+
+def make_person(draw: Draw, locale: str = "en_US") -> Record:
+    """Return a profile whose parts agree: the email carries the name, the zip code belongs to the city."""
+    firsts, lasts, streets = _pools(locale)
+    first, last = draw.choice(firsts), draw.choice(lasts)
+    city, state, zip3 = draw.choice(CITIES)
+    digits = draw.between(1000, 9999)
+    plain = re.sub(r"[^a-z]", "", last.lower())
+    return {
+        "first_name": first,
+        "last_name": last,
+        "email": f"{first.lower()}.{plain}{digits % 100}@{draw.choice(_MAILS)}",
+        "phone": f"+1-555-{draw.between(100, 999)}-{digits}",
+        "address1": f"{draw.between(12, 980)} {draw.choice(streets)}",
+        "address2": f"Apt {draw.between(1, 48)}" if draw.below(2) else "",
+        "city": city,
+        "state": state,
+        "zip": f"{zip3}{draw.between(1, 99):02}",
+        "country": "USA",
+    }
+
+
+def make_id(entity: EntityType, draw: Draw, person: Mapping[str, Any] | None = None) -> Any:
+    """Return an id of the entity: by pattern, format or enum of its schema, else after the example, else `ORD-48213`."""
+    schema = entity.id_schema
+    if type_of(schema) == "integer":
+        low = int(schema.get("minimum", 10_000))
+        return draw.between(low, max(low, int(schema.get("maximum", low + 89_999))))
+    if any(schema.get(k) for k in ("pattern", "format", "enum", "const")):
+        return sample(schema, draw)
+    example = entity.id_example
+    if example is None and entity.name == "flight":
+        return f"{draw.choice(('UA', 'DL', 'AA', 'BA', 'LH'))}{draw.between(100, 2999)}"
+    if example is None:
+        stem = entity.name.split("_")[-1]
+        return f"{stem[:3].upper()}-{draw.between(10_000, 99_999)}"
+    if _PERSON_ID.match(example) and entity.name in PEOPLE and person is not None:
+        parts = [re.sub(r"[^a-z]", "", str(person[k]).lower()) for k in ("first_name", "last_name")]
+        return f"{parts[0]}_{parts[1]}_{draw.between(1000, 9999)}"
+    if example.startswith("gift_card_") and draw.below(3):
+        example = f"{draw.choice(('credit_card', 'paypal'))}_0000000"
+    return _like(example, draw)
+
+
+def _like(example: str, draw: Draw) -> str:
+    """Return text of the look of `example`: digits change; letters too when they stand between or after digits."""
+    if re.fullmatch(r"[A-Z]{3}", example):
+        return draw.choice(AIRPORTS)
+    if re.fullmatch(r"[A-Z0-9]{5,}", example) and re.search(r"\d[A-Z]", example):
+        return draw.text(ALNUM, len(example))
+    out = []
+    for i, char in enumerate(example):
+        if char.isdigit():
+            first = i == 0 or not example[i - 1].isdigit()
+            out.append(str(draw.between(1 if first else 0, 9)))
+        else:
+            out.append(char)
+    return "".join(out)
+
+
+def day(draw: Draw, *, past: bool) -> str:
+    """Return a date within two months before, or after, the day of the simulated world (2024-05-15)."""
+    shift = draw.between(2, 60)
+    return (_TODAY + timedelta(days=-shift if past else shift)).isoformat()
+
+
+_PAST = frozenset("created placed ordered opened issued registered joined since received processed delivered".split())
+_MONEY = frozenset("price amount total cost fee balance subtotal refund charge".split())
+_COUNT = frozenset("quantity count qty number seats guests nights passengers".split())
+
+
+def value_for(name: str, schema: Mapping[str, Any], draw: Draw, person: Mapping[str, Any]) -> Any:
+    """Return a plausible value of a field that satisfies its schema.
+
+    Args:
+        name: Name of the field.
+        schema: Its schema; `x-root` is the document that its references point into.
+        draw: Where the values come from.
+        person: Profile of the person that the record belongs to.
+    """
+    root = schema.get("x-root", schema)
+    if "enum" in schema or "const" in schema or schema.get("pattern"):
+        return sample(schema, draw, root=root)
+    value = _by_name(name, schema, draw, person)
+    if value is not None and not problems(value, schema, root=root):
+        return value
+    if type_of(schema) == "array" and isinstance(schema.get("items"), Mapping):
+        items = {**schema["items"], "x-root": root}
+        return [value_for(singular(name), items, draw, person) for _ in range(max(1, int(schema.get("minItems", 1))))]
+    if type_of(schema) == "object" and schema.get("properties"):
+        required = schema.get("required", schema["properties"])
+        made = {k: value_for(k, {**s, "x-root": root}, draw, person) for k, s in schema["properties"].items() if k in required}
+        return made if not problems(made, schema, root=root) else sample(schema, draw, root=root)
+    return sample(schema, draw, root=root)
+
+
+def _by_name(name: str, schema: Mapping[str, Any], draw: Draw, person: Mapping[str, Any]) -> Any:
+    words = words_of(name)
+    last = words[-1] if words else ""
+    kind = type_of(schema)
+    if kind == "object":
+        return _object_by_name(words, draw, person) if not schema.get("properties") else None
+    if kind == "array":
+        inner = schema.get("items", {})
+        if isinstance(inner, Mapping) and type_of(inner) == "object" and not inner.get("properties"):
+            return [_object_by_name([*words[:-1], singular(last)], draw, person)]
+        return None
+    if kind in ("integer", "number"):
+        if last in _MONEY or words[0] in _MONEY:
+            return draw.between(2, 40) * 5 if kind == "integer" else draw.choice(PRICES)
+        return draw.between(1, 4) if last in _COUNT or kind == "integer" else draw.choice(PRICES)
+    if kind != "string":
+        return None
+    return _text_by_name(words, last, draw, person)
+
+
+def _text_by_name(words: list[str], last: str, draw: Draw, person: Mapping[str, Any]) -> Any:
+    joined = "_".join(words)
+    if joined in person:
+        return person[joined]
+    if last in ("name", "fullname") and (len(words) == 1 or words[0] in PEOPLE or words[0] in ("full", "contact")):
+        return f"{person['first_name']} {person['last_name']}"
+    if last == "name":
+        return draw.choice(GOODS)
+    if "email" in words or "mail" in words:
+        return person["email"]
+    if "phone" in words or "mobile" in words:
+        return person["phone"]
+    if last in ("zip", "postcode") or joined in ("zip_code", "postal_code"):
+        return person["zip"]
+    if "address" in words or last == "street":
+        if last == "2":
+            return person["address2"]
+        return person["address1"] if len(words) > 1 or last == "street" else _one_line(person)
+    if last in ("origin", "destination", "airport", "departure", "arrival") or joined in ("from", "to"):
+        return draw.choice(AIRPORTS)
+    if last in ("city", "town", "location"):
+        return draw.choice(CITIES)[0]
+    if last in ("date", "day", "dob", "birth") or joined.endswith("_at") or "date" in words:
+        return f"{1960 + draw.below(45)}-0{draw.between(1, 9)}-1{draw.below(10)}" if last in ("dob", "birth") else day(
+            draw, past=bool(_PAST & set(words))
+        )
+    if last == "time":
+        return f"{draw.between(8, 19):02}:{draw.choice(('00', '15', '30', '45'))}"
+    if last == "currency":
+        return "USD"
+    if last in ("expression", "formula"):
+        return f"{draw.between(12, 95)} * {draw.between(3, 19)} + {draw.between(10, 400)}"
+    if last in ("product", "item", "title", "query", "keyword", "keywords", "search", "topic"):
+        return draw.choice(GOODS)
+    return _note_by_name(last, draw)
+
+
+_NOTES = {
+    "reason": ("changed my mind", "ordered by mistake", "found it cheaper elsewhere", "arrived too late",
+               "no longer needed", "wrong size", "moving house"),
+    "note": ("please ring the bell", "leave it with the neighbour", "call before arriving", "handle with care"),
+    "message": ("please call me back", "running ten minutes late", "thanks for the quick help", "can we move it to Friday"),
+    "comment": ("please ring the bell", "the box was damaged", "great service so far"),
+    "subject": ("question about my bill", "delivery problem", "change of plans"),
+    "description": ("the screen stays black", "it stopped charging", "the lid does not close", "a part is missing"),
+    "summary": ("customer asks for help with a delivery", "customer wants to change a booking"),
+    "priority": ("normal", "high", "low"),
+    "color": ("blue", "black", "red", "green"),
+    "size": ("S", "M", "L", "XL"),
+}  # fmt: skip
+
+
+def _note_by_name(last: str, draw: Draw) -> str | None:
+    key = {"notes": "note", "body": "message", "text": "message", "content": "message", "comments": "comment",
+           "details": "description", "issue": "description", "colour": "color"}.get(last, last)  # fmt: skip
+    return draw.choice(_NOTES[key]) if key in _NOTES else None
+
+
+def _one_line(person: Mapping[str, Any]) -> str:
+    second = f", {person['address2']}" if person["address2"] else ""
+    return f"{person['address1']}{second}, {person['city']}, {person['state']} {person['zip']}"
+
+
+def _object_by_name(words: list[str], draw: Draw, person: Mapping[str, Any]) -> Record:
+    """Return an object of a kind that the schema leaves open."""
+    last = words[-1] if words else ""
+    if last in ("passenger", "guest", "traveler", "person", "contact"):
+        born = f"{1960 + draw.below(45)}-0{draw.between(1, 9)}-1{draw.below(10)}"
+        return {"first_name": person["first_name"], "last_name": person["last_name"], "dob": born}
+    if last in ("flight", "segment", "leg"):
+        return {"flight_number": f"{draw.choice(('UA', 'DL', 'AA'))}{draw.between(100, 2999)}", "date": day(draw, past=False)}
+    if last in ("method", "payment"):
+        return {"payment_id": f"credit_card_{draw.between(1000000, 9999999)}", "amount": draw.between(10, 90) * 5}
+    if last == "address":
+        return {k: person[k] for k in ("address1", "address2", "city", "state", "zip", "country")}
+    if last in ("item", "product", "line"):
+        return {"name": draw.choice(GOODS), "quantity": draw.between(1, 3)}
+    return {"name": draw.choice(GOODS)}
+
+
+def make_record(domain: Domain, name: str, draw: Draw, person: Mapping[str, Any], owner_id: Any = None) -> Record:
+    """Return one record of an entity type.
+
+    Args:
+        domain: What the tools are about.
+        name: Entity type.
+        draw: Where the values come from.
+        person: Profile of its owner (or of the person that it is).
+        owner_id: Id of the owner, when the domain has one.
+    """
+    entity = domain.entities[name]
+    record: Record = {entity.id_field: make_id(entity, draw, person)}
+    if domain.person and name != domain.person and entity.owner == domain.person and owner_id is not None:
+        record[domain.entities[domain.person].id_field] = owner_id
+    declared = entity.fields
+    for field_name, schema in declared.items():
+        if field_name in record or field_name == "status":
+            continue
+        if _is_reference(field_name, domain):
+            record[field_name] = make_id(domain.entities[_reference_of(field_name)], draw, person)
+        elif field_name not in ("reason",):
+            record[field_name] = value_for(field_name, schema, draw, person)
+    if not entity.closed:
+        for field_name, value in _usual(domain, name, draw, person).items():
+            record.setdefault(field_name, value)
+    status = entity.fields.get("status")
+    if status is not None and status.get("enum"):
+        record["status"] = draw.choice(status["enum"])
+    elif not entity.closed or status is not None:
+        record["status"] = entity.statuses[0]
+    return record
+
+
+def _reference_of(field_name: str) -> str:
+    return re.sub(r"_(id|number|code)$", "", field_name)
+
+
+def _is_reference(field_name: str, domain: Domain) -> bool:
+    return field_name.endswith(("_id", "_number", "_code")) and _reference_of(field_name) in domain.entities
+
+
+def _usual(domain: Domain, name: str, draw: Draw, person: Mapping[str, Any]) -> Record:
+    """Return the fields that records of this kind usually have, where no schema says otherwise."""
+    if name in PEOPLE:
+        keys = ("first_name", "last_name", "email", "phone")
+        return {k: person[k] for k in keys} | {"address": _one_line(person), "member_since": day(draw, past=True)}
+    if name in ("order", "purchase", "cart"):
+        lines = [_line(domain, draw, person) for _ in range(draw.between(1, 3))]
+        out: Record = {"items": lines, "total": round(sum(i["price"] for i in lines), 2), "placed_at": day(draw, past=True)}
+        return out if domain.person else {"customer_name": f"{person['first_name']} {person['last_name']}", **out}
+    if name in ("product", "item", "sku", "article"):
+        return {"name": draw.choice(GOODS), "price": draw.choice(PRICES), "in_stock": draw.between(1, 40)}
+    if name == "flight":
+        start = draw.between(6, 20)
+        origin = draw.choice(AIRPORTS)
+        return {
+            "origin": origin,
+            "destination": draw.choice([a for a in AIRPORTS if a != origin]),
+            "departs": f"{start:02}:{draw.choice(('05', '20', '45'))}",
+            "arrives": f"{(start + draw.between(1, 3)) % 24:02}:{draw.choice(('10', '35', '50'))}",
+            "price": draw.between(60, 480),
+        }
+    if name == "airport":
+        city = draw.choice(CITIES)[0]
+        return {"code": draw.choice(AIRPORTS), "city": city}
+    if name in ("reservation", "booking", "appointment"):
+        return {"name": f"{person['first_name']} {person['last_name']}", "created_at": day(draw, past=True)}
+    if name in ("invoice", "payment", "refund", "bill"):
+        return {"amount": draw.choice(PRICES), "currency": "USD", "due_date": day(draw, past=False)}
+    if name in ("ticket", "case", "claim", "issue"):
+        return {"subject": draw.choice(_NOTES["description"]), "opened_at": day(draw, past=True)}
+    if name == "payment_method":
+        return {"label": "card ending in " + str(draw.between(1000, 9999))}
+    return {"created_at": day(draw, past=True)}
+
+
+def _line(domain: Domain, draw: Draw, person: Mapping[str, Any]) -> Record:
+    line: Record = {"name": draw.choice(GOODS)}
+    for kind in ("product", "item"):
+        if kind in domain.entities:
+            line[domain.entities[kind].id_field] = make_id(domain.entities[kind], draw, person)
+    return line | {"price": draw.choice(PRICES)}
+
+
+def collection_field(entity: str) -> str:
+    """Return the name of the field that lists what a person owns: orders, payment_methods."""
+    return plural(entity)
+
+
+def reference_values(param: Param, record: Mapping[str, Any], owner: Mapping[str, Any]) -> list[Any]:
+    """Return ids that `param` may refer to and that the record, its lines or its owner's record show."""
+    found: list[Any] = []
+    names = {param.name, param.name.rstrip("s"), f"{param.entity}_id"}
+    for source in (record, *[line for line in record.get("items", ()) if isinstance(line, Mapping)], owner):
+        found += [source[n] for n in names if n in source and not isinstance(source[n], list)]
+    listed = owner.get(collection_field(param.entity or ""), ())
+    found += [v for v in listed if not isinstance(v, Mapping)]
+    return list(dict.fromkeys(found))

@@ -1,0 +1,377 @@
+"""The mock world: records that tools read and change, with consequences and planned faults.
+
+A world is data (`entities` by type and id, a fault plan) plus what one rollout did to it. The data belongs to the
+task and is never changed; a rollout keeps its changes beside it, so that a thousand rollouts share one base. A write changes
+what a later read shows, a second write is refused as already done, a search returns what exists, and an unknown
+id is not found. The log of calls is kept by the world and not by the agent, so a claimed call is not a call.
+
+Example:
+    >>> from whileai_simulate.entities import read_domain
+    >>> tool = {"name": "cancel_order", "x-kind": "write", "parameters": {"type": "object",
+    ...     "properties": {"order_id": {"type": "string"}}, "required": ["order_id"]}}
+    >>> data = {"seed": 0, "entities": {"order": {"A-1": {"order_id": "A-1", "status": "pending"}}}}
+    >>> world = World(read_domain([tool]), data)
+    >>> world.call("cancel_order", {"order_id": "A-1"}), world.call("cancel_order", {"order_id": "A-1"})[:40]
+    ('{"order_id": "A-1", "status": "cancelled"}', '{"error": "order A-1 is already cancelle')
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from whileai_simulate.draw import Draw
+from whileai_simulate.entities import Domain, ToolInfo
+from whileai_simulate.faults import BLOCKING, fault_result
+from whileai_simulate.lexicon import label, participle, words_of
+from whileai_simulate.records import Record, collection_field, make_id
+from whileai_simulate.schema import problems
+
+__all__ = ["CLOSED_STATUSES", "World", "WorldClosedError", "partly"]
+
+CLOSED_STATUSES = frozenset({"cancelled", "closed", "deleted", "archived", "rejected", "removed", "expired"})
+_REOPENING = frozenset({"reopen", "restore", "reactivate", "activate", "unarchive"})
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
+
+class WorldClosedError(RuntimeError):
+    """The rollout is over (its deadline passed); its world takes no further calls."""
+
+
+def partly(done: str | None) -> str:
+    """Return the status of a half-finished change."""
+    return f"partly {done or 'updated'}"
+
+
+class World:
+    """The world of one rollout.
+
+    Args:
+        domain: What the tools are about.
+        data: `{"seed", "entities": {type: {id: record}}, "faults": [...]}`; never changed.
+        cache: Shared by the rollouts of one task: encoded results of reads.
+        execute: Own functions by tool name, which run instead of the mock; faults are still injected.
+    """
+
+    __slots__ = ("_cache", "_changed", "_closed", "_counts", "_data", "_domain", "_execute", "fired", "log")
+
+    def __init__(
+        self,
+        domain: Domain,
+        data: Mapping[str, Any],
+        cache: dict[Any, str] | None = None,
+        execute: Mapping[str, Callable[..., Any]] | None = None,
+    ) -> None:
+        self._domain = domain
+        self._data = data
+        self._cache = {} if cache is None else cache
+        self._changed: dict[str, dict[Any, Record]] = {}
+        self._counts: dict[str, int] = {}
+        self._execute = execute or {}
+        self._closed = False
+        self.log: list[dict[str, Any]] = []
+        self.fired: list[dict[str, Any]] = []
+
+    # -- what a rollout did ---------------------------------------------------------------------------------
+
+    @property
+    def changes(self) -> dict[str, dict[str, Record]]:
+        """Records that were changed or made, by type and id (as text)."""
+        return {kind: {str(k): r for k, r in records.items()} for kind, records in self._changed.items()}
+
+    def record(self, entity: str, key: Any) -> Record | None:
+        """Return the record as it stands now, or `None`."""
+        changed = self._changed.get(entity)
+        if changed is not None and key in changed:
+            return changed[key]
+        found = self._data["entities"].get(entity, {}).get(str(key))
+        return found if found is None or self._same_id(entity, found, key) else None
+
+    def close(self) -> None:
+        """Refuse further calls."""
+        self._closed = True
+
+    # -- calls ----------------------------------------------------------------------------------------------
+
+    def call(self, name: str, arguments: Any) -> str:
+        """Run one tool call and return the result as text (JSON unless a fault breaks it).
+
+        Args:
+            name: Name of the tool.
+            arguments: The arguments as an object; anything else is answered with an error, as a server would.
+
+        Raises:
+            WorldClosedError: The rollout is over.
+        """
+        if self._closed:
+            raise WorldClosedError("the rollout is over: its deadline passed")
+        info = self._domain.tools.get(name)
+        if info is None:
+            return self._note(name, None, "unknown_tool", _error(f"there is no tool named {name}"))
+        if not isinstance(arguments, dict):
+            return self._note(name, None, "invalid", _error("arguments must be a JSON object"))
+        found = problems(arguments, info.tool.parameters)
+        known = info.tool.parameters.get("properties", {})
+        found += [f"{a} is not a parameter" for a in arguments if a not in known and not _open(info)]
+        if found:
+            return self._note(name, arguments, "invalid", _error(f"invalid arguments: {'; '.join(found[:3])}"))
+        fault = self._fault(name)
+        if fault is not None:
+            return self._faulty(info, arguments, fault)
+        own = self._execute.get(name)
+        if own is not None:
+            return self._run_own(info, own, arguments)
+        return self._mock(info, arguments)
+
+    def _mock(self, info: ToolInfo, arguments: dict[str, Any]) -> str:
+        mode = info.mode
+        if mode == "get":
+            return self._get(info, arguments)
+        if mode == "change":
+            return self._change(info, arguments)
+        if mode in ("find", "list"):
+            return self._find(info, arguments)
+        if mode == "create":
+            return self._create(info, arguments)
+        return self._generic(info, arguments)
+
+    def _note(self, tool: str, arguments: Any, effect: str, result: str, entity: str | None = None, key: Any = None) -> str:
+        entry: dict[str, Any] = {"tool": tool, "effect": effect}
+        if entity is not None:
+            entry["entity"], entry["id"] = entity, key
+        if effect in ("invalid", "fault"):
+            entry["arguments"] = arguments
+        self.log.append(entry)
+        return result
+
+    def _fault(self, name: str) -> dict[str, Any] | None:
+        for fault in self._data.get("faults", ()):
+            if fault["tool"] == name:
+                count = self._counts[name] = self._counts.get(name, 0) + 1
+                if fault["calls"] < 0 or count <= fault["calls"]:
+                    self.fired.append({"kind": fault["kind"], "tool": name, "call": count})
+                    return dict(fault)
+        return None
+
+    def _faulty(self, info: ToolInfo, arguments: dict[str, Any], fault: dict[str, Any]) -> str:
+        """Answer with the fault; a write that is answered so has not happened."""
+        old: Any = None
+        honest = '{"status": "ok"}'
+        record = self.record(info.entity, arguments.get(info.key)) if info.entity and info.key else None
+        if record is not None:
+            honest = _encode(record)
+            first = self._domain.entities[info.entity or ""].statuses[0]
+            old = {**record, "status": first} if "status" in record else dict(record)
+            old.pop("possible_duplicate_of", None)
+        elif fault["kind"] == "malformed" and info.mode in ("find", "list"):
+            shadow = World(self._domain, {**self._data, "faults": []})
+            honest = shadow.call(info.name, arguments)
+        return self._note(info.name, arguments, "fault", fault_result(fault, honest, old))
+
+    def _run_own(self, info: ToolInfo, own: Callable[..., Any], arguments: dict[str, Any]) -> str:
+        key = arguments.get(info.key) if info.key else None
+        try:
+            value = own(**arguments)
+        except Exception as err:  # noqa: BLE001 - an own tool that raises answers with its error, as a server would
+            return self._note(info.name, arguments, "tool_error", _error(f"{type(err).__name__}: {err}"), info.entity, key)
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        effect = "changed" if info.kind == "write" else "read"
+        return self._note(info.name, arguments, effect, text, info.entity, key)
+
+    # -- reads ----------------------------------------------------------------------------------------------
+
+    def _same_id(self, entity: str, record: Record, key: Any) -> bool:
+        return bool(record.get(self._domain.entities[entity].id_field) == key)
+
+    def _get(self, info: ToolInfo, arguments: dict[str, Any]) -> str:
+        entity, key = info.entity or "", arguments.get(info.key or "")
+        record = self.record(entity, key)
+        if record is not None:
+            # Further arguments narrow the record: a flight number on another day is another flight.
+            for name, value in arguments.items():
+                if name != info.key and name in record and isinstance(value, str) and record[name] != value:
+                    record = None
+                    break
+        if record is None:
+            return self._note(info.name, arguments, "not_found", _not_found(entity, key), entity, key)
+        cache_key = (entity, key)
+        if entity in self._changed and key in self._changed[entity]:
+            text = _encode(record)
+        else:
+            cached = self._cache.get(cache_key)
+            text = cached if cached is not None else self._cache.setdefault(cache_key, _encode(record))
+        return self._note(info.name, arguments, "read", text, entity, key)
+
+    def _all(self, entity: str) -> list[Record]:
+        changed = self._changed.get(entity, {})
+        base = self._data["entities"].get(entity, {}).values()
+        id_field = self._domain.entities[entity].id_field
+        seen = [changed.get(r.get(id_field), r) for r in base]
+        known = {str(r.get(id_field)) for r in seen}
+        return seen + [r for k, r in changed.items() if str(k) not in known]
+
+    def _find(self, info: ToolInfo, arguments: dict[str, Any]) -> str:
+        entity = info.entity or ""
+        if entity not in self._domain.entities:
+            return self._note(info.name, arguments, "read", "[]")
+        parent = self._parent(info)
+        if parent is not None and parent != entity and self.record(parent, arguments.get(info.key or "")) is None:
+            key = arguments.get(info.key or "")
+            return self._note(info.name, arguments, "not_found", _not_found(parent, key), parent, key)
+        matches = [r for r in self._all(entity) if all(_matches(r, k, v) for k, v in arguments.items())]
+        id_field = self._domain.entities[entity].id_field
+        if info.mode == "find" and not matches:
+            asked = ", ".join(f"{label(k)} {v}" for k, v in arguments.items())
+            return self._note(info.name, arguments, "not_found", _error(f"no {entity} found for {asked}"), entity)
+        for record in matches:
+            self._note(info.name, arguments, "found", "", entity, record.get(id_field))
+        wants_id = "id" in words_of(info.name)
+        if wants_id and len(matches) == 1:
+            return _encode(matches[0].get(id_field))
+        if not matches:
+            self._note(info.name, arguments, "read", "", entity)
+        return _encode([r.get(id_field) for r in matches] if wants_id else matches)
+
+    def _parent(self, info: ToolInfo) -> str | None:
+        return next((p.entity for p in info.params if p.name == info.key), None) if info.key else None
+
+    # -- writes ---------------------------------------------------------------------------------------------
+
+    def _change(self, info: ToolInfo, arguments: dict[str, Any]) -> str:
+        entity, key = info.entity or "", arguments.get(info.key or "")
+        record = self.record(entity, key)
+        if record is None:
+            return self._note(info.name, arguments, "not_found", _not_found(entity, key), entity, key)
+        new = {k: v for k, v in arguments.items() if k != info.key}
+        status = record.get("status")
+        refusal = self._refusal(info, record, new, f"{label(entity)} {key}", status)
+        if refusal:
+            text = _encode({"error": refusal, **({"status": status} if status is not None else {})})
+            return self._note(info.name, arguments, "refused", text, entity, key)
+        after = {**record, **new}
+        after.pop("pending_steps", None)
+        if info.done is not None:
+            after["status"] = info.done
+        elif isinstance(status, str) and status.startswith("partly "):
+            after["status"] = info.needs or self._domain.entities[entity].statuses[0]
+        self._changed.setdefault(entity, {})[key] = after
+        return self._note(info.name, arguments, "changed", _encode(after), entity, key)
+
+    def _refusal(self, info: ToolInfo, record: Record, new: dict[str, Any], what: str, status: Any) -> str | None:
+        if status == "unknown":
+            return f"the state of {what} cannot be confirmed right now; no change was made"
+        if info.done is not None and status == info.done:
+            return f"{what} is already {status}"
+        if info.done is None and new and all(record.get(k) == v for k, v in new.items()):
+            return f"{what} already has these values; nothing to do"
+        half = isinstance(status, str) and status.startswith("partly ")
+        if info.needs and status is not None and status != info.needs and not half:
+            return f"{what} is {status}, not {info.needs}"
+        if status in CLOSED_STATUSES and info.verb not in _REOPENING:
+            return f"{what} is {status} and cannot be changed"
+        return None
+
+    def _create(self, info: ToolInfo, arguments: dict[str, Any]) -> str:
+        entity = info.entity or ""
+        parent = self._parent(info)
+        if parent is not None:
+            key = arguments.get(info.key or "")
+            owner = self.record(parent, key)
+            if owner is None:
+                return self._note(info.name, arguments, "not_found", _not_found(parent, key), parent, key)
+            if owner.get("status") == "unknown":
+                text = _error(f"the state of {label(parent)} {key} cannot be confirmed right now; nothing was made")
+                return self._note(info.name, arguments, "refused", text, parent, key)
+        id_field = self._domain.entities[entity].id_field
+        for record in self._all(entity):
+            if all(record.get(k) == v for k, v in arguments.items()):
+                key = record.get(id_field)
+                if record.get("status") == "draft":
+                    done = {**record, "status": self._domain.entities[entity].statuses[0]}
+                    self._changed.setdefault(entity, {})[key] = done
+                    return self._note(info.name, arguments, "created", _encode(done), entity, key)
+                text = _encode({"error": f"this {label(entity)} was already {participle(info.verb)}", id_field: key})
+                return self._note(info.name, arguments, "refused", text, entity, key)
+        made = self._changed.get(entity, {})
+        draw = Draw(self._data.get("seed", 0), "made", entity, len(made))
+        key = make_id(self._domain.entities[entity], draw)
+        record = {id_field: key, **arguments, "status": self._domain.entities[entity].statuses[0]}
+        self._changed.setdefault(entity, {})[key] = record
+        return self._note(info.name, arguments, "created", _encode(record), entity, key)
+
+    # -- tools that touch no state --------------------------------------------------------------------------
+
+    def _generic(self, info: ToolInfo, arguments: dict[str, Any]) -> str:
+        text = next((v for v in arguments.values() if isinstance(v, str)), "")
+        if any(w in ("calculate", "calculator", "compute", "evaluate") for w in words_of(info.name)):
+            try:
+                return self._note(info.name, arguments, "done", _encode(arithmetic(text)))
+            except (ValueError, SyntaxError, ZeroDivisionError, OverflowError) as err:
+                return self._note(info.name, arguments, "invalid", _error(f"cannot calculate: {err}"))
+        if "transfer" in info.name or "escalate" in info.name:
+            return self._note(info.name, arguments, "done", _encode("Transfer successful"))
+        return self._note(info.name, arguments, "done", _encode({"status": "ok"}))
+
+
+def _open(info: ToolInfo) -> bool:
+    extra = info.tool.parameters.get("additionalProperties")
+    return extra is True or isinstance(extra, Mapping)
+
+
+def _error(text: str) -> str:
+    return _encode({"error": text})
+
+
+def _not_found(entity: str, key: Any) -> str:
+    return _error(f"{label(entity)} {key} not found")
+
+
+def _matches(record: Record, name: str, value: Any) -> bool:
+    """Whether a search argument fits a record; arguments that no field carries match as text anywhere."""
+    if name in record:
+        own = record[name]
+        if isinstance(own, str) and isinstance(value, str):
+            return own.casefold() == value.casefold()
+        return bool(own == value)
+    if isinstance(value, str) and any(w in ("query", "keyword", "keywords", "search", "text") for w in words_of(name)):
+        return value.casefold() in _encode(record).casefold()
+    return True
+
+
+_OPERATORS: dict[type, Callable[..., Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Mod: operator.mod,
+}  # fmt: skip
+
+
+def arithmetic(text: str) -> float | int:
+    """Calculate an expression of numbers, + - * / % and parentheses, at most 200 characters.
+
+    Raises:
+        ValueError: The text holds anything else.
+    """
+    if len(text) > 200:
+        raise ValueError("the expression is too long")
+
+    def walk(node: ast.AST) -> float | int:
+        if isinstance(node, ast.Expression):
+            return walk(node.body)
+        if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+            return node.value  # type: ignore[return-value]
+        if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+            return _OPERATORS[type(node.op)](walk(node.left), walk(node.right))  # type: ignore[no-any-return]
+        if isinstance(node, ast.UnaryOp) and type(node.op) in _OPERATORS:
+            return _OPERATORS[type(node.op)](walk(node.operand))  # type: ignore[no-any-return]
+        raise ValueError("only numbers, + - * / % and parentheses")
+
+    value = walk(ast.parse(text, mode="eval"))
+    return round(value, 10) if isinstance(value, float) else value
+
+
+def owned_ids(data: Mapping[str, Any], entity: str, owner: Mapping[str, Any]) -> list[Any]:
+    """Return the ids of an entity type that the owner's record lists."""
+    listed = owner.get(collection_field(entity), ())
+    return [v for v in listed if v in data["entities"].get(entity, {})]

@@ -1,0 +1,400 @@
+"""The offline writer: turns scenes into asks that a person would believe, and into tasks.
+
+It words what the scene says and nothing else: the real id, the details that only the person can know, the stance,
+the history. Near-duplicates are dropped by a stated rule (see `dedup`) and worded again. It is one component of
+the kind `writers`; another writer gets the same scenes under `request.situations[i]["scene"]` and its draft.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from whileai_kernel.protocols import WriteRequest
+from whileai_kernel.rows import content_id
+from whileai_simulate import phrases
+from whileai_simulate.axes import NO_TOOL
+from whileai_simulate.draw import Draw
+from whileai_simulate.entities import Domain, Param, ToolInfo
+from whileai_simulate.lexicon import ADDRESS_FIELDS, CATALOG, CITIES, GOODS, article, label, words_of
+from whileai_simulate.records import make_person
+from whileai_simulate.scenes import ACTING, Scene, Setting, Target, build_scene
+
+__all__ = ["OfflineWriter", "task_of", "word_scene"]
+
+_ASPECT_STOP = frozenset("by for of to from with in on at and the a id ids all".split())
+_READ_NAMES = {"get", "fetch", "read", "show", "view", "retrieve", "describe", "lookup", "look", "query", "find", "search"}
+
+
+class OfflineWriter:
+    """Writes asks from frames; no model, no network.
+
+    Args:
+        locale: Locale of names and streets.
+    """
+
+    def __init__(self, locale: str = "en_US") -> None:
+        self.locale = locale
+
+    def write(self, request: WriteRequest) -> Iterator[dict[str, Any]]:
+        """Yield one task per situation, in order.
+
+        Args:
+            request: `situations[i]` is a mapping of axis to value; a prepared scene stands under the key `scene`.
+        """
+        from whileai_simulate.setting import make_setting
+
+        setting = request.options.get("setting") or make_setting(
+            request.tools, request.system_prompt, seed=request.seed, locale=self.locale
+        )
+        first = int(request.options.get("first", 0))
+        for n, situation in enumerate(request.situations):
+            axes = {k: v for k, v in situation.items() if k not in ("scene", "attempt")}
+            scene = situation.get("scene") or build_scene(setting, axes, first + n)
+            yield task_of(setting, scene, word_scene(setting, scene, first + n, situation.get("attempt", 0)))
+
+
+def task_of(setting: Setting, scene: Scene, prompt: str, lineage: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the task part of a row for a scene and its ask."""
+    task: dict[str, Any] = {
+        "task_id": content_id("task", prompt, scene.axes, scene.world["seed"]),
+        "prompt": prompt,
+        "system_prompt": setting.system_prompt,
+        "tools": setting.tools,
+        "axes": scene.axes,
+        "world": scene.world,
+        "lineage": dict(lineage) if lineage else {"writer": "simulate/offline"},
+        "privileged": {
+            "reference": reference_of(setting.domain, scene),
+            "state": scene.axes.get("world_state"),
+            "goal": scene.goal,
+            "plan": scene.plan,
+        },
+    }
+    rule = setting.rules.get(str(scene.axes.get("policy_rule")))
+    if rule is not None:
+        task["privileged"]["rubric"] = {"policy_rule": rule.text}
+    return task
+
+
+# -- naming things --------------------------------------------------------------------------------------------
+
+
+def _aspect(info: ToolInfo) -> str:
+    """Return what of the entity a tool is about (address, items, status), from its name; empty when all of it."""
+    words = words_of(info.name)[1:]
+    entity = (info.entity or "").split("_")
+    singulars = [re.sub(r"s$", "", w) for w in words]
+    for i in range(len(words)):
+        if singulars[i : i + len(entity)] == [re.sub(r"s$", "", e) for e in entity]:
+            rest = words[i + len(entity) :]
+            break
+    else:
+        rest = []
+    kept = []
+    for word in rest:
+        if word in ("by", "for", "of", "to", "from", "with"):
+            break
+        if word not in _ASPECT_STOP and word not in ("details", "detail", "info", "information", "types", "type"):
+            kept.append(word)
+    text = " ".join(kept)
+    return {"baggages": "baggage", "payments": "payment"}.get(text, text)
+
+
+def _thing(domain: Domain, target: Target) -> str:
+    """Return how the person names the record: my order #W4821345, product 6086499569, my account."""
+    record = target.record
+    noun = label(target.entity)
+    if record is None or target.entity not in domain.entities:
+        return noun
+    entity = domain.entities[target.entity]
+    key = record[entity.id_field]
+    if target.entity == domain.person:
+        return "my profile" if target.entity in ("user", "customer", "client") else f"my {noun}"
+    known = str(key)
+    if target.info.mode == "find" or target.info.key is None:
+        return noun
+    own = "" if target.entity in CATALOG else "my "
+    return f"{own}{noun} {known}"
+
+
+def _other(domain: Domain, target: Target) -> str:
+    thing = _thing(domain, target)
+    return thing[3:] if thing.startswith("my ") else thing
+
+
+def _do(domain: Domain, target: Target, draw: Draw, scene: Scene) -> str:
+    """Return the wanted action as a verb phrase."""
+    info, ref = target.info, _thing(domain, target)
+    aspect = _aspect(info)
+    verb = " ".join(words_of(info.name)[:1])
+    if info.mode == "generic":
+        return _generic_do(info, target, draw)
+    if info.kind == "read":
+        return _read_do(domain, target, aspect, ref, draw)
+    if info.mode == "create":
+        thing = article(label(info.entity or "record"))
+        to_me = " to me" if verb == "send" else ""
+        return f"{'make' if verb == 'add' and info.entity == 'record' else verb} {thing}{to_me}"
+    lines = _lines(target)
+    if lines and aspect in ("items", "item", "products"):
+        return f"{'change' if verb in ('modify', 'update') else verb} {lines} in {ref}"
+    spoken = {"modify": "change", "update": "update", "set": "set", "edit": "edit"}.get(verb, verb)
+    if aspect and target.entity == domain.person:
+        return f"{spoken} my {aspect}"
+    if aspect:
+        return f"{spoken} the {aspect} {'on' if spoken != 'pay' else 'of'} {ref}"
+    return f"{spoken} {ref}"
+
+
+def _lines(target: Target) -> str:
+    """Return the names of the chosen lines of the record: the desk lamp and the backpack."""
+    ids = next((v for p, v in ((p, target.arguments.get(p.name)) for p in target.info.params) if p.many and not p.role and v), None)
+    record = target.record or {}
+    names = [
+        str(line["name"]) for line in record.get("items", ())
+        if isinstance(line, Mapping) and "name" in line and ids and set(map(str, ids)) & {str(v) for v in line.values()}
+    ]  # fmt: skip
+    return " and ".join(f"the {n}" for n in dict.fromkeys(names))
+
+
+def _read_do(domain: Domain, target: Target, aspect: str, ref: str, draw: Draw) -> str:
+    info = target.info
+    noun = label(info.entity or "record")
+    if info.mode == "list":
+        many = label(info.entity or "record") + "s"
+        many = many.replace("ys", "ies") if many.endswith("ys") and many[-3] not in "aeiou" else many
+        if info.key:
+            return draw.choice(("list the {m} for {r}", "show me all {m} for {r}", "tell me which {m} belong to {r}")).format(m=many, r=ref)
+        return draw.choice(("list all {m}", "show me the full list of {m}", "tell me which {m} you have", "give me an overview of your {m}")).format(m=many)
+    if info.mode == "find":
+        wants = "ID" if "id" in words_of(info.name) else ""
+        own = "my " if info.entity == domain.person else ""
+        if wants:
+            return draw.choice(("find {o}{n} ID", "look up {o}{n} ID", "tell me {o}{n} ID")).format(o=own or "the ", n=noun)
+        if own:
+            return draw.choice(("find my {n} record", "look me up")).format(n=noun)
+        kind = " ".join(w for w in words_of(info.name)[1:-1] if w not in _ASPECT_STOP)
+        kind = {"onestop": "one-stop"}.get(kind, kind)
+        return draw.choice(("find {k}{n}s", "look for {k}{n}s", "search for {k}{n}s", "check which {k}{n}s there are")).format(
+            k=f"{kind} " if kind and kind != noun else "", n=noun
+        )
+    if aspect:
+        return draw.choice(("check the {a} of {r}", "tell me the {a} of {r}", "look up the {a} of {r}", "find out the {a} of {r}")).format(a=aspect, r=ref)
+    return f"{draw.choice(phrases.LOOK_VERBS)} {ref}"
+
+
+def _generic_do(info: ToolInfo, target: Target, draw: Draw) -> str:
+    words = words_of(info.name)
+    if "human" in words or ("transfer" in words and "agent" in "".join(words)):
+        return draw.choice(("put me through to a person", "let me talk to a human", "connect me to a human agent"))
+    if words[0] in ("calculate", "compute", "evaluate"):
+        text = next((str(v) for v in target.arguments.values()), "")
+        return draw.choice(("work out {t}", "calculate {t}", "tell me what {t} is")).format(t=text)
+    return " ".join(words)
+
+
+# -- details that only the person can tell --------------------------------------------------------------------
+
+
+def _details(target: Target, draw: Draw) -> str:
+    """Return sentences with every argument that the ask must tell."""
+    told = [(p, v) for p, v in target.details if v not in ("", None)]
+    if target.info.mode == "generic":
+        return ""
+    parts: list[str] = []
+    place = [(p, v) for p, v in told if p.name in ADDRESS_FIELDS]
+    if len(place) >= 3:
+        told = [pair for pair in told if pair not in place]
+        parts.append(f"{draw.choice(('The new address is', 'It should go to', 'Please use'))} {_place(dict((p.name, v) for p, v in place))}.")
+    route = {p.name: v for p, v in told if p.name in ("origin", "destination", "date")}
+    if "origin" in route and "destination" in route:
+        told = [(p, v) for p, v in told if p.name not in route]
+        when = f" on {route['date']}" if "date" in route else ""
+        parts.append(f"{draw.choice(('From', 'I want to go from', 'The route is'))} {route['origin']} to {route['destination']}{when}.")
+    names = {p.name: v for p, v in told if p.name in ("first_name", "last_name")}
+    if len(names) == 2:
+        told = [(p, v) for p, v in told if p.name not in names]
+        parts.append(f"{draw.choice(('My name is', 'The name is', 'It is under'))} {names['first_name']} {names['last_name']}.")
+    parts += [_one_detail(param, value, draw) for param, value in told]
+    return " ".join(p for p in parts if p)
+
+
+def _place(values: Mapping[str, Any]) -> str:
+    streets = [str(v) for k, v in values.items() if k.startswith(("address", "street")) and v]
+    city = str(values.get("city", ""))
+    tail = " ".join(str(values[k]) for k in ("state", "zip", "zip_code", "postal_code", "postcode") if values.get(k))
+    country = str(values.get("country", ""))
+    return ", ".join(p for p in (*streets, city, tail, country) if p)
+
+
+def _spoken(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{label(k)} {_spoken(v)}" for k, v in value.items())
+    if isinstance(value, list | tuple):
+        return " and ".join(_spoken(v) for v in value)
+    return str(value)
+
+
+def _one_detail(param: Param, value: Any, draw: Draw) -> str:
+    name, text = label(param.name), _spoken(value)
+    last = words_of(param.name)[-1]
+    if last == "reason":
+        return draw.choice(("The reason is: {t}.", "Reason: {t}.", "As a reason you can note: {t}.")).format(t=text)
+    if last == "email":
+        return draw.choice(("My email is {t}.", "The email is {t}.", "You can find me under {t}.")).format(t=text)
+    if last in ("zip", "phone"):
+        return draw.choice(("My {n} is {t}.", "{N}: {t}.")).format(n=name + (" code" if last == "zip" else ""), N=name.capitalize(), t=text)
+    if last == "date" and isinstance(value, str):
+        return draw.choice(("It's for {t}.", "The date is {t}.", "On {t}, please.")).format(t=text)
+    if last in ("amount", "price", "total"):
+        return draw.choice(("The {n} is {t}.", "{N}: {t}.", "It should be {t}.")).format(n=name, N=name.capitalize(), t=text)
+    if isinstance(value, bool):
+        return f"{name.capitalize()}: {text}."
+    if last in ("query", "keyword", "keywords", "search", "topic", "title", "name", "product"):
+        return draw.choice(("I mean {t}.", "It's about {t}.", "{N}: {t}.")).format(N=name.capitalize(), t=text)
+    if last in ("message", "note", "notes", "comment", "body", "text", "content", "description", "summary", "subject"):
+        return f"{name.capitalize()}: {text}."
+    shown = text.replace("_", " ") if "enum" in param.schema else text
+    if param.role == "new" or (isinstance(value, list) and param.many):
+        return draw.choice(("For the {n}, please take {t}.", "The {n} should be {t}.")).format(n=name, t=shown)
+    return draw.choice(("The {n} is {t}.", "{N}: {t}.", "Please use {t} as the {n}.")).format(n=name, N=name.capitalize(), t=shown)
+
+
+def _identity(scene: Scene, setting: Setting, draw: Draw) -> str:
+    """Return how the person says who they are, when the course needs it."""
+    person, domain = scene.person, setting.domain
+    if scene.found_by:
+        if any("email" in f for f in scene.found_by):
+            return draw.choice(("My email is {e}.", "You'll find me under {e}.", "I'm {n}, {e}.", "The email on file is {e}.")).format(
+                e=person["email"], n=f"{person['first_name']} {person['last_name']}"
+            )
+        values = ", ".join(f"{label(f)} {person[f]}" for f in scene.found_by if f not in ("first_name", "last_name") and f in person)
+        name = f"{person['first_name']} {person['last_name']}"
+        return f"I'm {name}{', ' + values if values else ''}."
+    for target in scene.targets:
+        for param in target.info.params:
+            if param.entity and param.entity == domain.person and param.name in target.arguments:
+                return draw.choice(("My {n} is {v}.", "{N}: {v}.", "I'm registered under the {n} {v}.")).format(
+                    n=label(param.name), N=label(param.name)[:1].upper() + label(param.name)[1:], v=target.arguments[param.name]
+                )
+    return ""
+
+
+# -- the ask --------------------------------------------------------------------------------------------------
+
+
+def word_scene(setting: Setting, scene: Scene, number: int, attempt: int = 0) -> str:
+    """Return the ask for a scene.
+
+    Args:
+        setting: What the scenes of the run share.
+        scene: The scene.
+        number: Position of the situation, which with the seed decides the wording.
+        attempt: Counted up when an earlier wording was a near-duplicate.
+    """
+    draw = Draw(setting.seed, "words", number, attempt)
+    if not scene.targets:
+        return _off_topic(scene, draw)
+    domain = setting.domain
+    target = scene.targets[0]
+    stance = str(scene.axes.get("stance", "ordinary"))
+    wants = "write" if target.info.kind == "write" else "read"
+    body = _body(domain, scene, target, stance, wants, draw)
+    if len(scene.targets) > 1:
+        second = scene.targets[1]
+        also = _do(domain, second, draw, scene)
+        more = _details(second, draw) if second.info.kind != "write" or stance in ACTING else ""
+        body = f"{body} {draw.choice(('And then please', 'After that, please', 'Also, please'))} {also}. {more}".strip()
+    sentences = [body]
+    if wants == "read" or stance in ACTING or stance == "adversarial":
+        sentences.append(_details(target, draw))
+    sentences.append(_identity(scene, setting, draw))
+    if setting.confirm and wants == "write" and stance in ACTING and stance != "boundary":
+        sentences.append(draw.choice(phrases.CONFIRMS))
+    hint = _rule_hint(setting, scene, draw)
+    aside = draw.choice(phrases.ASIDES) if not hint and stance not in ("hurried", "adversarial") else ""
+    history = draw.choice(phrases.HISTORY.get(str(scene.axes.get("history", "fresh")), ("",)))
+    closing = draw.choice(phrases.CLOSINGS) if stance not in ("adversarial",) else ""
+    if stance == "hurried":
+        closing = ""
+    opener = draw.choice(phrases.OPENERS)
+    if history and draw.below(2):
+        head, tail = history, ""
+        opener_text = f"{opener.rstrip(', ')}. {head} " if opener else f"{head} "
+        text = opener_text + _capital(sentences[0])
+    else:
+        tail = history
+        text = opener + sentences[0] if opener else _capital(sentences[0])
+    rest = [s for s in (*sentences[1:], tail, aside, hint, closing) if s]
+    return re.sub(r"\s+", " ", " ".join([text, *rest])).strip()
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _body(domain: Domain, scene: Scene, target: Target, stance: str, wants: str, draw: Draw) -> str:
+    frames: Sequence[str] = phrases.FRAMES.get(stance, phrases.FRAMES["ordinary"])[wants]
+    named = target.record is not None and target.info.mode in ("get", "change") and target.info.key is not None
+    if not named:
+        # Without a thing to point at, frames about "{ref}" would be empty talk.
+        frames = [f for f in frames if "{ref" not in f] or phrases.FRAMES["ordinary"][wants]
+    frame = draw.choice(frames)
+    do, ref = _do(domain, target, draw, scene), _thing(domain, target)
+    bare = _other(domain, target)
+    relative = draw.choice(("my neighbour", "my ex", "a colleague", "my cousin"))
+    person_subject = target.entity == domain.person
+    ref_else = f"{bare} belongs to {relative}" if not person_subject else f"this is about {relative}'s {label(target.entity)}"
+    do_else = do.replace("my ", "their ", 1) if "my " in do else do
+    text = frame.format(
+        do=do, Do=_capital(do), do_bare=do, ref=ref, ref_else=ref_else, do_else=do_else, Do_else=_capital(do_else)
+    )
+    return text
+
+
+def _rule_hint(setting: Setting, scene: Scene, draw: Draw) -> str:
+    """Return a sentence that touches the clause of the situation, where one fits and the stance leaves room."""
+    rule = setting.rules.get(str(scene.axes.get("policy_rule")))
+    if rule is None or scene.axes.get("stance") in ("hurried", "adversarial", "conflicting"):
+        return ""
+    for pattern, sentences in phrases.RULE_HINTS:
+        if re.search(pattern, rule.text, re.I):
+            return draw.choice(sentences)
+    return ""
+
+
+def _off_topic(scene: Scene, draw: Draw) -> str:
+    frame = draw.choice(phrases.OFF_TOPIC_FRAMES)
+    other = make_person(draw)
+    text = frame.format(city=draw.choice(CITIES)[0], a_thing=article(draw.choice(GOODS)), name=other["first_name"])
+    stance, history = scene.axes.get("stance"), scene.axes.get("history")
+    lead = {"hurried": "Quick question: ", "exploratory": "Just curious: "}.get(str(stance), draw.choice(phrases.OPENERS))
+    back = draw.choice(("It's me again. ", "I'm back. ", "Me again! ")) if history == "repeat_visit" else ""
+    if back:
+        lead = lead if lead.endswith(": ") else ""
+    return back + (lead + text if lead else _capital(text)) + (f" {c}" if (c := draw.choice(phrases.CLOSINGS[:6])) else "")
+
+
+def reference_of(domain: Domain, scene: Scene) -> str:
+    """Return the private reference: what is true and what was right, in one sentence."""
+    if not scene.targets:
+        return "No tool answers this; say so kindly and offer help with what the tools cover."
+    target = scene.targets[0]
+    state = str(scene.axes.get("world_state", "exists"))
+    what = label(target.info.entity or "request")
+    record = target.record or {}
+    if target.record is not None and target.entity in domain.entities:
+        what = f"{label(target.entity)} {record.get(domain.entities[target.entity].id_field)}"
+    status = record.get("status")
+    truth = {"missing": "does not exist", "unknown": "cannot be confirmed"}.get(state, f"is {status}" if status else "exists")
+    right = {"act": f"call {target.info.name} once", "decline": "decline", "lookup": "look it up and report"}
+    return f"Reference: {what} {truth}; right: {right.get(scene.goal['kind'], 'answer')}."
+
+
+def is_off_topic(task: Mapping[str, Any]) -> bool:
+    """Whether a task's ask needs no tool."""
+    return task.get("axes", {}).get("tool") == NO_TOOL
