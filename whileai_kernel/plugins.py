@@ -102,10 +102,12 @@ class Manager:
 
     def _entry_points(self) -> Iterator[tuple[int, metadata.EntryPoint, metadata.Distribution]]:
         # entry_points() reads one small file per distribution and keeps the first of a name on the path
-        for point in metadata.entry_points():
-            version = _ANY_GROUP.match(point.group)
-            if version and point.dist is not None:
-                yield int(version.group(1)), point, point.dist
+        everything = metadata.entry_points()
+        for group in sorted(everything.groups):
+            version = _ANY_GROUP.match(group)
+            for point in everything.select(group=group) if version else ():
+                if version and point.dist is not None:
+                    yield int(version.group(1)), point, point.dist
 
     def _load(self) -> None:
         allowed = None if self.settings.plugins is None else {normalise(n) for n in self.settings.plugins}
