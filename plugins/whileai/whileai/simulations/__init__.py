@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import whileai
-from whileai import __all__, __version__
-
-__all__ = [*__all__, "__version__"]
+from whileai import __all__ as __all__
 
 
 def __getattr__(name: str) -> Any:
