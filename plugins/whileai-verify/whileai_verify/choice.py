@@ -1,0 +1,153 @@
+r"""MultipleChoice: exactly one option is chosen, and it is the right one.
+
+The letter is read with its decoration removed (`**B**`, `$B$`, `(B).`, `\boxed{B}`, `option B`, `B) Paris`), and the
+text of an option is accepted in place of its letter. Two different letters in the answer are no choice at all. What
+is not a marked answer counts only when the whole reply, or its last line, is nothing but a choice.
+
+Example:
+    >>> MultipleChoice()({"final_text": "**ANSWER:** **B**", "privileged": {"reference": "B"}})["reward"]
+    1.0
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from whileai_kernel.errors import ParameterError
+from whileai_kernel.protocols import Example
+from whileai_verify.extract import marked_answers, strip_decoration
+from whileai_verify.rowview import MISSING, Verdict, lookup, no_reference, not_scored, reference_of, reply_of, verdict
+from whileai_verify.text import normalise
+
+__all__ = ["MultipleChoice", "read_choice"]
+
+_LEAD = re.compile(
+    r"^(?:the\s+)?(?:correct\s+|right\s+|best\s+)?(?:option|choice|letter|answer)?\s*(?:is\b|[:：])?\s*(?:option|choice|letter)?\s*",
+    re.I,
+)
+_LETTER = re.compile(r"^[(\[{]?\s*(?P<letter>[A-Za-z])\s*[)\]}]?(?P<rest>$|[\s.:,;)\]–—-].*|\*.*)", re.S)
+_ANOTHER = re.compile(r"(?:^|[\s(/,&])(?:or|and|/|,|&|\bmaybe\b)\s*[(\[*$]{0,3}\s*([A-Z])\s*[)\]*$]{0,3}(?=$|[\s.,;)])")
+
+
+def read_choice(text: str, letters: Sequence[str], options: Mapping[str, str]) -> str | None:
+    """Return the letter that a short answer chooses, or `None` when it chooses none, or more than one.
+
+    Args:
+        text: The marked answer, or a line.
+        letters: The letters that exist, upper case.
+        options: Letter to option text, possibly empty.
+    """
+    plain = strip_decoration(text, quotes=True)
+    by_text = {normalise(strip_decoration(v), ignore_punctuation=False): k for k, v in options.items()}
+    key = normalise(plain)
+    if len(by_text) == len(options) and key in by_text and not (len(plain) == 1 and plain.upper() in letters):
+        return by_text[key]
+    plain = re.sub(r"[*_`]{1,3}|\$|\\(?:text|mathrm|mathbf|textbf)\s*(?=\{)", "", plain).strip()
+    plain = _LEAD.sub("", plain, count=1).strip() or plain
+    match = _LETTER.match(plain.replace("{", "(").replace("}", ")") if plain.startswith("{") else plain)
+    if not match:
+        return by_text.get(normalise(plain)) if len(by_text) == len(options) else None
+    letter, rest = match["letter"], match["rest"]
+    bare = rest.strip(" .)]:*")
+    if letter.islower() and bare and not re.match(r"[)\].:]", rest):
+        return None  # an ordinary word such as "a"
+    if letter.upper() not in letters:
+        return None
+    if letter.upper() in "AI" and re.match(r"\s+[a-z]", rest) and not options:
+        return None  # "A good question": an article, not a choice
+    others = {m.upper() for m in _ANOTHER.findall(rest)} - {letter.upper()}
+    if others & set(letters):
+        return None
+    if options and bare:
+        said = normalise(re.sub(r"^[\s).:\]–—-]+", "", rest).strip(" .*"))
+        named = [k for k, v in options.items() if normalise(strip_decoration(v)) == said]
+        if named and named != [letter.upper()]:
+            return None  # the letter of one option with the text of another
+    return letter.upper()
+
+
+class MultipleChoice:
+    """1 when the reply chooses exactly one option, and that is the reference.
+
+    Args:
+        options: Texts of the options in order, or letter to text; `None` reads `options_field`, and without it any
+            letter A to Z is an option.
+        options_field: Dotted field with the options of the task.
+        reference: Dotted field with the right letter, the text of the right option, or its position (an int, 0-based).
+        threshold: Reward from which a rollout passes.
+    """
+
+    examples = (
+        Example({"final_text": "ANSWER: (B).", "privileged": {"reference": "B"}}, 1.0),
+        Example({"final_text": "ANSWER: BC", "privileged": {"reference": "B"}}, 0.0),
+        Example({"final_text": "ANSWER: Because", "privileged": {"reference": "B"}}, 0.0),
+        Example({"final_text": "", "privileged": {"reference": "B"}}, 0.0),
+        Example({"final_text": "B"}, None),
+    )
+
+    def __init__(
+        self,
+        options: Sequence[str] | Mapping[str, str] | None = None,
+        *,
+        options_field: str = "privileged.options",
+        reference: str = "privileged.reference",
+        threshold: float = 1.0,
+    ) -> None:
+        if options is not None and (isinstance(options, str) or not options):
+            raise ParameterError(
+                "options must be a list of texts, or letter to text", fix="pass options=['Paris', 'Rome']"
+            )
+        self.options, self.options_field, self.reference = options, options_field, reference
+        self.threshold = threshold
+
+    def _options(self, row: Mapping[str, Any]) -> dict[str, str] | None:
+        found = self.options if self.options is not None else lookup(row, self.options_field)
+        if found is MISSING or found is None:
+            return {}
+        if isinstance(found, Mapping):
+            return {str(k).strip().upper(): str(v) for k, v in found.items()}
+        if isinstance(found, list | tuple) and 0 < len(found) <= 26:
+            return {chr(65 + i): str(v) for i, v in enumerate(found)}
+        return None
+
+    def _gold(self, gold: Any, options: dict[str, str]) -> str | None:
+        if isinstance(gold, int) and not isinstance(gold, bool):
+            letter = chr(65 + gold) if 0 <= gold < 26 else ""
+            return letter if letter in options else None
+        if not isinstance(gold, str):
+            return None
+        plain = strip_decoration(gold).strip("()[]. ")
+        if len(plain) == 1 and plain.isalpha() and (not options or plain.upper() in options):
+            return plain.upper()
+        by_text = [k for k, v in options.items() if normalise(v) == normalise(gold)]
+        return by_text[0] if len(by_text) == 1 else None
+
+    def __call__(self, row: Mapping[str, Any]) -> Verdict:
+        """Return the verdict on one row."""
+        gold = reference_of(row, self.reference)
+        if gold is MISSING:
+            return no_reference(self.reference)
+        options = self._options(row)
+        right = None if options is None else self._gold(gold, options)
+        if options is None or right is None:
+            return not_scored("error", f"{self.reference} is not one of the options")
+        letters = list(options) or [chr(c) for c in range(65, 91)]
+        reply = reply_of(row).strip()
+        if not reply:
+            return verdict(0, "the reply is empty")
+        marked = [m for m in marked_answers(reply) if m.value]
+        strong = [m for m in marked if m.strong] or marked
+        strong = [m for m in strong if m.marker != "label"]
+        if strong:
+            chosen = read_choice(strong[-1].value, letters, options)
+            if chosen is None and strong[-1].marker == "phrase" and len(strong) > 1 and not strong[-1].strong:
+                chosen = read_choice(strong[-2].value, letters, options)
+        else:
+            chosen = read_choice(reply, letters, options) if len(reply) < 2_000 else None
+            if chosen is None and "\n" in reply:
+                chosen = read_choice(reply.rsplit("\n", 1)[1], letters, options)
+        if chosen is None:
+            return verdict(0, "the reply does not choose exactly one option", chosen=None)
+        return verdict(chosen == right, "the right option" if chosen == right else "another option", chosen=chosen)
