@@ -1,0 +1,1 @@
+"""Quotations and figures of a reply, compared with what the agent was shown."""
