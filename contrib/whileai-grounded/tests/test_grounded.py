@@ -13,8 +13,7 @@ from whileai_grounded.figures import FiguresSeen, form_of
 from whileai_grounded.quotes import QuotesExist
 from whileai_kernel import make
 from whileai_kernel.errors import ParameterError
-from whileai_kernel.testing.grading import MARKER_CHECKS, VERIFIER_CHECKS
-from whileai_kernel.testing.kit import Subject, run_checks
+from whileai_kernel.testing import conformance_test
 
 WORDS = st.lists(st.sampled_from(["refund", "after", "ten", "days", "only", "with", "receipt"]), min_size=3, max_size=9)
 
@@ -24,13 +23,7 @@ def row(final, *shown, role="tool"):
     return {"prompt": "", "messages": [*messages, {"role": "assistant", "content": final}], "final_text": final}
 
 
-@pytest.mark.parametrize(
-    ("kind", "target", "checks"),
-    [("verifiers", QuotesExist, VERIFIER_CHECKS), ("markers", FiguresSeen, MARKER_CHECKS)],
-)
-def test_conforms(kind, target, checks):
-    report = run_checks(checks, Subject(kind, "grounded/x", target(), remake=target, target=target))
-    assert report.ok, str(report)
+test_conformance = conformance_test("grounded")
 
 
 def test_found_by_name_once_installed():

@@ -30,6 +30,7 @@ from whileai_kernel.lifecycle import Finding, StopStage
 from whileai_kernel.models import Judgment
 from whileai_kernel.plugins import manager
 from whileai_kernel.rows import KEY_ORDER, make_rows
+from whileai_kernel.testing import conformance_test
 
 
 def rows_of(*texts):
@@ -471,3 +472,6 @@ def test_importing_the_package_is_light():
     code += "('numpy','scipy','pydantic','torch','asyncio')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "[]", done.stderr
+
+
+test_conformance = conformance_test("judge")
