@@ -26,6 +26,7 @@ html_title = f"whileai {release}"
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
+suppress_warnings = ["ref.python"]  # two classes of one name in two packages: the link goes to the nearer one
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True, "show-inheritance": False}
 autodoc_typehints = "signature"

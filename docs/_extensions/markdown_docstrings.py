@@ -12,6 +12,7 @@ import re
 from docutils.core import publish_doctree
 
 CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+EMPHASIS = re.compile(r"(?<![\w*\\])(\*\*?\w(?:[^*]*[^\s*])?\*\*?)(?![\w*])")
 SEPARATOR = re.compile(r"\|[\s:|-]+\|$")
 
 
@@ -24,7 +25,10 @@ def inline(text):
             if parts[i + 1][:1].isalnum():
                 parts[i] += "\\ "
         elif "``" not in part:
-            parts[i] = re.sub(r"(?<!\\)\*", r"\\*", re.sub(r"(\w)_(?=\W|$)", r"\1\\_", part))
+            part = re.sub(r"(\w)_(?=\W|$)", r"\1\\_", part)
+            prose = EMPHASIS.split(part)  # odd places are emphasis, which both languages write alike
+            prose[::2] = [re.sub(r"(?<!\\)\*", r"\\*", plain) for plain in prose[::2]]
+            parts[i] = "".join(prose)
     return "".join(parts)
 
 

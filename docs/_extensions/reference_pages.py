@@ -57,8 +57,9 @@ def component_page():
         "What the plugins of this repository register; `wai plugins` shows what is installed.",
         "",
     ]
+    ours = {name for name, _, _ in distributions()}
     for kind in registry.kinds():
-        found = registry.entries(kind)
+        found = [entry for entry in registry.entries(kind) if entry.plugin.distribution in ours]
         if found:
             lines += [f"## {kind}", "", "| id | what it is | needs |", "|---|---|---|"]
             for entry in found:
@@ -78,10 +79,12 @@ def defaults_page():
         "Every number that shapes a result, with its source; `wai defaults` prints the same.",
         "",
     ]
+    ours = {name.removeprefix("whileai-") for name, _, _ in distributions()}
     lines += ["| plugin | name | value | meaning | source |", "|---|---|---|---|---|"]
     lines += [
         f"| {row.plugin} | `{row.name}` | `{cell(row.value)}` | {cell(row.meaning)} | {cell(row.source)} |"
         for row in collect()
+        if row.plugin in ours
     ]
     return "\n".join(lines) + "\n"
 
