@@ -81,6 +81,7 @@ class RowError(WhileaiError, ValueError):
     """A row cannot be used as it is.
 
     Attributes:
+        problem: What is wrong, without the place.
         row: Position (0-based) or id of the row, when known.
         field: Dotted path of the field, for example `messages[2].content`.
     """
@@ -94,11 +95,16 @@ class RowError(WhileaiError, ValueError):
         row: int | str | None = None,
         field: str | None = None,
     ) -> None:
-        self.row, self.field = row, field
+        self.row, self.field, self.problem = row, field, what
         where = " ".join(
             part for part in ("" if row is None else f"row {row}", f"field {field}" if field else "") if part
         )
         super().__init__(f"{where}: {what}" if where else what, why, fix)
+
+    def at(self, *, row: int | str | None = None, field: str | None = None) -> RowError:
+        """Return the same error at a place that the caller knows better; what is left out stays."""
+        row, field = self.row if row is None else row, self.field if field is None else field
+        return type(self)(self.problem, self.why, self.fix, row=row, field=field)
 
 
 class SchemaVersionError(RowError):

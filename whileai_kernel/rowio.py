@@ -29,11 +29,13 @@ Example:
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import math
 import os
 import re
-import tempfile
+import secrets
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,12 +61,13 @@ Migration = Callable[[Row], Row]
 MIGRATIONS: dict[int, Migration] = {}
 """From version n to n + 1. Empty while there is one version."""
 
-_ESCAPE = re.compile("[\u0085\u2028\u2029\ud800-\udfff]")
+_encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, allow_nan=False, separators=(",", ":")).encode
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
-# A float literal can only overflow with a three-digit exponent or three hundred digits.
-_BIG_FLOAT = re.compile(r"[eE]\+?0*[0-9]{3}|[0-9]{300}")
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-_CONTAINERS = (dict, list, tuple)
+_PAIR_TEXT = (
+    "holds a surrogate pair as two code points; decode it with s.encode('utf-16', 'surrogatepass').decode('utf-16')"
+)
 
 
 def dumps(value: Any) -> str:
@@ -74,35 +77,36 @@ def dumps(value: Any) -> str:
         RowError: The value cannot be written exactly; `field` is the path inside the value.
     """
     try:
-        _check_keys(value)
         line = _encode(value)
+        _check_keys(value)
     except (TypeError, ValueError, RecursionError) as err:
-        if isinstance(err, WhileaiError):
-            raise
         check_json(value)
         raise RowError(f"cannot be written as JSON: {err}", fix="use JSON values only") from err
-    if not line.isascii():
-        if _PAIR.search(line):
-            check_json(value)
-        line = _ESCAPE.sub(lambda m: f"\\u{ord(m.group()):04x}", line)
+    if line.isascii():
+        return line
+    for char in "\u0085\u2028\u2029":
+        line = line.replace(char, f"\\u{ord(char):04x}")
+    try:
+        line.encode()
+    except UnicodeEncodeError:
+        check_json(value)
+        line = _SURROGATE.sub(lambda found: f"\\u{ord(found.group()):04x}", line)
     return line
 
 
 def _check_keys(value: Any) -> None:
-    # json writes the keys 1, True and None as "1", "true", "null": a silent change, so they are refused here.
+    # json writes the keys 1, True and None as "1", "true", "null": a silent change. str.join refuses them, at C speed.
+    # It runs after the encoder, so the value has an end.
     stack = [value]
-    while stack:
-        item = stack.pop()
+    for item in stack:
         if isinstance(item, dict):
-            for key, inner in item.items():
-                if type(key) is not str and not isinstance(key, str):
-                    check_json(value)
-                if isinstance(inner, _CONTAINERS):
-                    stack.append(inner)
-        elif isinstance(item, list | tuple):
-            stack.extend(inner for inner in item if isinstance(inner, _CONTAINERS))
-        if len(stack) > 1_000_000:
-            raise RecursionError("nested or cyclic beyond a million open containers")
+            "".join(item)
+            item = item.values()
+        elif not isinstance(item, list | tuple):
+            continue
+        for inner in item:
+            if type(inner) not in _SCALARS:
+                stack.append(inner)
 
 
 def check_json(value: Any, path: str = "") -> None:
@@ -117,29 +121,18 @@ def check_json(value: Any, path: str = "") -> None:
         problem = _problem(item, parents)
         if problem:
             raise RowError(problem, fix="use JSON values only, or drop the field", field=where or None)
-        if isinstance(item, Mapping):
-            inside = parents | {id(item)}
-            for key, inner in item.items():
-                if not isinstance(key, str):
-                    raise RowError(f"key {key!r:.80} is not text", fix="use text keys", field=where or None)
-                if _PAIR.search(key):
-                    raise RowError(f"key {key!r:.80}: {_SURROGATES}", field=where or None)
-                stack.append((f"{where}.{key}" if where else key, inner, inside))
+        if isinstance(item, dict):
+            inside = [(f"{where}.{key}" if where else key, inner) for key, inner in item.items()]
         elif isinstance(item, list | tuple):
-            inside = parents | {id(item)}
-            stack.extend((f"{where}[{i}]", inner, inside) for i, inner in enumerate(item))
-
-
-_SURROGATES = (
-    "holds a surrogate pair as two code points; decode it with s.encode('utf-16', 'surrogatepass').decode('utf-16')"
-)
+            inside = [(f"{where}[{i}]", inner) for i, inner in enumerate(item)]
+        else:
+            continue
+        stack.extend((place, inner, parents | {id(item)}) for place, inner in reversed(inside))
 
 
 def _problem(item: Any, parents: frozenset[int]) -> str:
-    if item is None or isinstance(item, bool):
-        return ""
     if isinstance(item, str):
-        return _SURROGATES if _PAIR.search(item) else ""
+        return _PAIR_TEXT if _PAIR.search(item) else ""
     if isinstance(item, float):
         return "" if math.isfinite(item) else f"{item} is not a JSON number"
     if isinstance(item, int):
@@ -151,8 +144,15 @@ def _problem(item: Any, parents: frozenset[int]) -> str:
     if isinstance(item, dict | list | tuple):
         if id(item) in parents:
             return "the value contains itself"
-        return "nested deeper than 900" if len(parents) > 900 else ""
-    return f"{type(item).__name__} is not a JSON value"
+        if len(parents) > 900:
+            return "nested deeper than 900"
+        for key in item if isinstance(item, dict) else ():
+            if not isinstance(key, str):
+                return f"key {key!r:.80} is not text"
+            if _PAIR.search(key):
+                return f"key {key!r:.80} {_PAIR_TEXT}"
+        return ""
+    return "" if item is None else f"{type(item).__name__} is not a JSON value"
 
 
 def dumps_row(row: Mapping[str, Any], position: int | None = None) -> str:
@@ -167,21 +167,16 @@ def dumps_row(row: Mapping[str, Any], position: int | None = None) -> str:
     """
     if not isinstance(row, Mapping):
         raise RowError(f"a row must be a mapping, not {type(row).__name__}", fix="pass dicts", row=position)
-    stamped = row if "schema_version" in row else {"schema_version": SCHEMA_VERSION, **row}
+    stamped = dict(row) if "schema_version" in row else {"schema_version": SCHEMA_VERSION, **row}
     try:
-        return dumps(stamped if isinstance(stamped, dict) else dict(stamped))
+        return dumps(stamped)
     except RowError as err:
-        raise RowError(_bare(err), err.why, err.fix, row=position, field=err.field) from None
-
-
-def _bare(err: RowError) -> str:
-    prefix = f"field {err.field}: "
-    return err.what.removeprefix(prefix)
+        raise err.at(row=position) from None
 
 
 def _finite(text: str) -> float:
     number = float(text)
-    if not math.isfinite(number):
+    if number - number != 0:
         raise ValueError(f"number {text[:40]} is too large for a float")
     return number
 
@@ -190,8 +185,7 @@ def _constant(text: str) -> float:
     raise ValueError(f"{text} is not JSON")
 
 
-_decode = json.JSONDecoder(parse_constant=_constant).decode
-_decode_big = json.JSONDecoder(parse_constant=_constant, parse_float=_finite).decode
+_decode = json.JSONDecoder(parse_constant=_constant, parse_float=_finite).decode
 
 
 def loads(line: str) -> Any:
@@ -201,7 +195,7 @@ def loads(line: str) -> Any:
         ValueError: The line is not JSON.
     """
     try:
-        return (_decode_big if _BIG_FLOAT.search(line) else _decode)(line)
+        return _decode(line)
     except RecursionError as err:
         raise ValueError("nested too deeply") from err
 
@@ -232,16 +226,6 @@ def migrate(row: Row, *, version: int = SCHEMA_VERSION, migrations: Mapping[int,
     return row
 
 
-@contextmanager
-def _open_text(path: Path) -> Iterator[IO[str]]:
-    # newline="\n": only \n ends a row, whatever else the text holds
-    with path.open("rb") as head:
-        packed = head.read(2) == b"\x1f\x8b"
-    opened: Any = gzip.open if packed else open
-    with opened(path, "rt", encoding="utf-8", errors="strict", newline="\n") as text:
-        yield text
-
-
 def read_rows(
     source: str | os.PathLike[str] | Iterable[str],
     on_problem: Callable[[ReadProblem], None] | None = None,
@@ -257,26 +241,35 @@ def read_rows(
         Rows of the current schema version.
 
     Raises:
-        RowError: A line is not a JSON object (the error names file and line), or the file is not UTF-8.
+        RowError: A line is not a JSON object (the error names file and line), or a compressed file is damaged.
         SchemaVersionError: A row is newer than this kernel.
     """
-    if isinstance(source, str | os.PathLike):
-        path = Path(source)
-        try:
-            with _open_text(path) as lines:
-                yield from _read_lines(lines, str(path), on_problem)
-        except UnicodeDecodeError as err:
-            raise RowError(f"{path} is not UTF-8", why=str(err), fix="convert the file to UTF-8") from err
-    else:
+    if not isinstance(source, str | os.PathLike):
         yield from _read_lines(source, "<lines>", on_problem)
-
-
-def _read_lines(lines: Iterable[str], name: str, on_problem: Callable[[ReadProblem], None] | None) -> Iterator[Row]:
-    for number, line in enumerate(lines, 1):
-        text = line.strip(" \t\r\n") if number > 1 else line.lstrip("\ufeff").strip(" \t\r\n")
-        if not text:
-            continue
+        return
+    path = Path(source)
+    with path.open("rb") as raw:
+        packed = raw.peek(2)[:2] == b"\x1f\x8b"
+        lines = io.BufferedReader(gzip.GzipFile(fileobj=raw)) if packed else raw
         try:
+            yield from _read_lines(lines, str(path), on_problem)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as err:
+            if on_problem is None:
+                raise RowError(f"{path} is damaged", why=str(err), fix="write or copy it again") from err
+            on_problem(ReadProblem(str(path), "end", f"the compressed file is damaged: {err}"))
+
+
+def _read_lines(
+    lines: Iterable[str | bytes], name: str, on_problem: Callable[[ReadProblem], None] | None
+) -> Iterator[Row]:
+    # Bytes are split at \n alone and decoded line by line, so what is not UTF-8 costs its line too.
+    for number, line in enumerate(lines, 1):
+        try:
+            text = (line.decode() if isinstance(line, bytes) else line).strip(" \t\r\n")
+            if number == 1:
+                text = text.removeprefix("\ufeff")
+            if not text:
+                continue
             row = loads(text)
             if not isinstance(row, dict):
                 raise ValueError(f"a row is a JSON object, not {type(row).__name__}")
@@ -296,31 +289,27 @@ def _read_lines(lines: Iterable[str], name: str, on_problem: Callable[[ReadProbl
 def atomic_file(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterator[IO[bytes]]:
     """Write a file so that it is there whole or not at all: a temporary file beside it, synced, then renamed.
 
+    A symbolic link stays one: the file that it points to is replaced.
+
     Raises:
         FileExistsError: The file exists and `overwrite` is false.
     """
-    target = Path(path)
+    target = Path(os.path.realpath(path))
     if not overwrite and target.exists():
-        raise FileExistsError(f"{target} exists; pass overwrite=True to replace it")
+        raise FileExistsError(f"{path} exists; pass overwrite=True to replace it")
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+    part = target.with_name(f".{target.name[:48]}.{secrets.token_hex(8)}.tmp")
     try:
-        with os.fdopen(handle, "wb", buffering=1 << 20) as out:
+        with part.open("xb", buffering=1 << 20) as out:
             yield out
             out.flush()
             os.fsync(out.fileno())
-        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
-        Path(name).chmod(mode)
-        Path(name).replace(target)
+        if target.exists():
+            part.chmod(target.stat().st_mode & 0o777)
+        part.replace(target)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         raise
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
 
 
 def write_rows(path: str | os.PathLike[str], rows: Iterable[Mapping[str, Any]], *, overwrite: bool = True) -> int:
@@ -343,8 +332,7 @@ def write_rows(path: str | os.PathLike[str], rows: Iterable[Mapping[str, Any]], 
         packed = str(path).endswith(".gz")
         out = gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) if packed else raw
         for row in rows:
-            out.write(dumps_row(row, count).encode("utf-8"))
-            out.write(b"\n")
+            out.write(f"{dumps_row(row, count)}\n".encode())
             count += 1
         if packed:
             out.close()

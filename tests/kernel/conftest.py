@@ -51,11 +51,18 @@ def kernel_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def write_metadata(folder: Path, name: str, version: str, entry_points: str = "", requires: tuple[str, ...] = ()) -> None:
+def write_metadata(
+    folder: Path, name: str, version: str, entry_points: str = "", requires: tuple[str, ...] = ()
+) -> None:
     """Write the metadata of a fake distribution."""
     info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
     info.mkdir(parents=True)
-    lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}", *(f"Requires-Dist: {r}" for r in requires)]
+    lines = [
+        "Metadata-Version: 2.1",
+        f"Name: {name}",
+        f"Version: {version}",
+        *(f"Requires-Dist: {r}" for r in requires),
+    ]
     (info / "METADATA").write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
     if entry_points:
         (info / "entry_points.txt").write_text(entry_points, encoding="utf-8", newline="\n")
