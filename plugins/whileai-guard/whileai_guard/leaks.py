@@ -58,7 +58,13 @@ ACCORDING = re.compile(
 )
 _WORD = re.compile(r"\w+", re.UNICODE)
 _OPTION = re.compile(r"^\s*(?:[-*•]\s*)?\(?([A-Ja-j]|\d{1,2})[).:]\s+(.+?)\s*$", re.MULTILINE)
-SEARCHED = ("reference", "rubric", "state")
+GRADERS = ("reference", "rubric")
+"""Private keys that only the grader knows; nothing else that is private counts as quoted in an ask."""
+
+USERS = ("goal", "user", "user_id", "persona")
+"""Private keys that the user knows: an agent that puts them into words has listened, not read the answer."""
+
+_FOR_REFERENCE = re.compile(r"\bfor (?:[a-z]+ )?$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -98,7 +104,7 @@ def secrets(row: Row) -> Iterator[tuple[str, str, bool]]:
     """Yield `(path, text, whole)` of the private texts; `whole` says that the entry itself is text, not "
     "a structure."""
     private = row.get("privileged") or {}
-    for path, leaf in leaves(private):
+    for path, leaf in leaves({k: v for k, v in private.items() if k not in USERS}):
         if isinstance(leaf, str) and leaf.strip():
             yield path, leaf, "." not in path and "[" not in path
         elif isinstance(leaf, int | float) and not isinstance(leaf, bool):
@@ -203,6 +209,8 @@ def _quotes(
                 yield Quote(path, Span(where, start + offset, end + offset, text[start:end]), "verbatim")
     for pattern in (NAMES_SOURCE, ACCORDING):
         for match in pattern.finditer(text):
+            if _FOR_REFERENCE.search(text, max(0, match.start() - 40), match.start()):
+                continue  # "for your reference: ..."
             if match.group(0).casefold() not in visible.casefold() and not _public_source(match.group(0), visible):
                 start, end = match.span()
                 yield Quote("", Span(where, start + offset, end + offset, match.group(0)), "named")
@@ -235,9 +243,10 @@ def quoted_privileged(
     if not private:
         return []
     found: list[Quote] = []
+    graders = [s for s in private if re.split(r"[.\[]", s[0], maxsplit=1)[0] in GRADERS]
     for where, text in _inputs(row):
         options = {m.group(2).casefold() for m in _OPTION.finditer(text)}
-        hidden = [s for s in private if s[1].strip().casefold() not in options] if len(options) > 1 else private
+        hidden = [s for s in graders if s[1].strip().casefold() not in options] if len(options) > 1 else graders
         found += [
             q
             for q in _quotes(hidden, where, text, 0, "", quote_words, distinct_chars, structured_ids=False)
