@@ -31,7 +31,9 @@ def test_an_agent_that_words_the_goal_has_listened() -> None:
     assert no_leak(row(said, goal=GOAL, reference="HAT136"))["value"] == 1.0
 
 
-@pytest.mark.parametrize("phrase", ["For your reference: 4 bags.", "for future reference, it is 4.", "For reference: 4."])
+@pytest.mark.parametrize(
+    "phrase", ["For your reference: 4 bags.", "for future reference, it is 4.", "For reference: 4."]
+)
 def test_for_your_reference_is_no_source(phrase: str) -> None:
     assert no_leak(row(phrase, reference="4217"))["value"] == 1.0
 
