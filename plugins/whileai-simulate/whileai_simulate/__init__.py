@@ -1,1 +1,66 @@
-"""Situations, a world that fails on purpose, agents and the engine that runs them."""
+"""Situations, a world that fails on purpose, agents and the engine that runs them.
+
+Names are imported when they are first used, so that importing the package costs nothing.
+
+Example:
+    >>> data = simulate(seeded_agent(), situations=2, repeats=2)
+    >>> len(data), [row["index"] for row in data]
+    (4, [0, 1, 0, 1])
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from whileai_simulate.agents import AgentContext
+    from whileai_simulate.options import Budget, Options
+    from whileai_simulate.outcome import Outcome
+    from whileai_simulate.preflight import preflight
+    from whileai_simulate.recommend import recommend
+    from whileai_simulate.seeded import honest_agent, seeded_agent
+    from whileai_simulate.simulate import AgentFailedError, SimulatedDataset, asimulate, simulate
+
+__all__ = [
+    "AgentContext",
+    "AgentFailedError",
+    "Budget",
+    "Options",
+    "Outcome",
+    "SimulatedDataset",
+    "asimulate",
+    "honest_agent",
+    "preflight",
+    "recommend",
+    "seeded_agent",
+    "simulate",
+]
+
+_HOMES = {
+    "AgentContext": "agents",
+    "AgentFailedError": "simulate",
+    "Budget": "options",
+    "Options": "options",
+    "Outcome": "outcome",
+    "SimulatedDataset": "simulate",
+    "asimulate": "simulate",
+    "honest_agent": "seeded",
+    "preflight": "preflight",
+    "recommend": "recommend",
+    "seeded_agent": "seeded",
+    "simulate": "simulate",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -90,6 +90,11 @@ class World:
         found = self._data["entities"].get(entity, {}).get(str(key))
         return found if found is None or self._same_id(entity, found, key) else None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the rollout still goes on."""
+        return not self._closed
+
     def close(self) -> None:
         """Refuse further calls."""
         self._closed = True

@@ -1,0 +1,385 @@
+"""Agents of every arity: how one is called, and how what it returns becomes a conversation.
+
+An agent is any callable, sync or async: `f(message)`, `f(messages)`, `f(messages, tools)`, each with a parameter
+`context` if it wants one. It returns text, `{"steps": [...], "final_text": ...}`, messages, or a Rollout. A reply that
+ends on tool calls is answered from the world and the agent is asked again. Whatever else it returns is a failed rollout
+with the reason, never text.
+
+Example:
+    >>> prepare(lambda messages, tools: "hi").style
+    'messages'
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from whileai_kernel.errors import ParameterError, RowError, WhileaiError
+from whileai_kernel.messages import normalise_messages, parse_arguments, spoken_text
+from whileai_kernel.tools import Tool
+from whileai_simulate.world import World
+
+__all__ = ["AgentContext", "BadReturnError", "Conversation", "PreparedAgent", "Reply", "converse", "prepare"]
+
+Message = dict[str, Any]
+
+
+class BadReturnError(WhileaiError):
+    """An agent returned something that is no reply."""
+
+
+@dataclass(slots=True)
+class AgentContext:
+    """What an agent may know about its rollout.
+
+    Attributes:
+        task: The task without its private part.
+        world: The world of the rollout: `world.call(name, arguments)` runs a tool and returns text.
+        tools: The tools, each bound to the world.
+        seed: Seed of the rollout, in [0, 2**64).
+        index: Number of the rollout within its task.
+        deadline_s: Seconds that the rollout may take, or `None`.
+        privileged: The private part of the task, for scripted agents that ask for it (`reads_privileged = True`).
+    """
+
+    task: Mapping[str, Any]
+    world: World
+    seed: int
+    index: int
+    tools: Sequence[Tool] = ()
+    deadline_s: float | None = None
+    privileged: Mapping[str, Any] | None = None
+
+
+@dataclass(slots=True)
+class Reply:
+    """What a scripted agent returns: messages after the ask, and labels of what it did on purpose."""
+
+    messages: list[Message]
+    final_text: str
+    seeded: list[str] | None = None
+    finish_reason: str | None = "stop"
+
+
+@dataclass(slots=True)
+class PreparedAgent:
+    """An agent with how it wants to be called.
+
+    Attributes:
+        fn: The callable.
+        name: Name on the row.
+        style: `message`, `messages` or `context` (nothing but the context).
+        wants_tools: It takes the tools as its second argument.
+        context_name: Name of the parameter that takes the context, or `None`.
+        inline: Cheap and never blocking, so that it runs without a thread and without a deadline.
+        is_async: It is a coroutine function.
+        reads_privileged: It is a scripted agent that follows the private plan.
+        trusted: Its `Reply` needs no checking.
+    """
+
+    fn: Callable[..., Any]
+    name: str
+    style: str
+    wants_tools: bool = False
+    context_name: str | None = None
+    inline: bool = False
+    is_async: bool = False
+    reads_privileged: bool = False
+    trusted: bool = False
+    policy: dict[str, Any] = field(default_factory=dict)
+
+    def call(self, messages: list[Message], context: AgentContext) -> Any:
+        """Call the agent on the conversation so far."""
+        args: list[Any] = []
+        if self.style == "message":
+            args.append(next((m["content"] for m in reversed(messages) if m["role"] == "user"), ""))
+        elif self.style == "messages":
+            args.append([dict(m) for m in messages] if not self.trusted else messages)
+        if self.wants_tools:
+            args.append(list(context.tools))
+        if self.context_name is not None:
+            return self.fn(*args, **{self.context_name: context})
+        return self.fn(*args)
+
+
+_LISTS = ("messages", "history", "conversation", "chat", "dialogue", "turns")
+
+
+def prepare(agent: Any, name: str | None = None) -> PreparedAgent:
+    """Read the signature of an agent.
+
+    Args:
+        agent: The callable. Attributes `inline`, `reads_privileged`, `trusted`, `name` and `policy` are honoured.
+        name: Name on the row; by default the callable's own.
+
+    Raises:
+        ParameterError: It cannot be called, or it needs arguments that an agent is not given.
+    """
+    if not callable(agent):
+        raise ParameterError(
+            f"the agent must be callable, not {type(agent).__name__}",
+            why="an agent is f(message), f(messages) or f(messages, tools)",
+            fix="pass a function, or the name of a registered agent such as 'simulate/seeded'",
+        )
+    label = name or getattr(agent, "name", None) or getattr(agent, "__name__", None) or type(agent).__name__
+    flags = {k: bool(getattr(agent, k, False)) for k in ("inline", "reads_privileged", "trusted")}
+    call = agent if inspect.isroutine(agent) else getattr(agent, "__call__", agent)  # noqa: B004 - the bound method is wanted
+    is_async = inspect.iscoroutinefunction(agent) or inspect.iscoroutinefunction(call)
+    policy = {"name": str(label), **dict(getattr(agent, "policy", None) or {})}
+    try:
+        params = list(inspect.signature(agent).parameters.values())
+    except (TypeError, ValueError):
+        params = []
+    context_name = next((p.name for p in params if p.name == "context"), None)
+    plain = [p for p in params if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.name != "context"]
+    needed = [p for p in plain if p.default is p.empty]
+    required_kw = [p for p in params if p.kind is p.KEYWORD_ONLY and p.default is p.empty and p.name != "context"]
+    tools = len(plain) > 1 and (plain[1].name == "tools" or len(needed) > 1)
+    if len(needed) > 2 or required_kw or (len(needed) == 2 and not tools):
+        extra = [p.name for p in (*needed[2:], *required_kw)]
+        raise ParameterError(
+            f"agent {label} needs {', '.join(extra)}, which agents are not given",
+            why="an agent is f(message), f(messages) or f(messages, tools), each with `context` if it wants one",
+            fix="give the other parameters defaults, or bind them with functools.partial",
+        )
+    if not plain and context_name and not any(p.kind is p.VAR_POSITIONAL for p in params):
+        style = "context"
+    elif plain and (tools or plain[0].name in _LISTS or "list" in str(plain[0].annotation).lower()):
+        style = "messages"
+    else:
+        style = "message"
+    return PreparedAgent(agent, str(label), style, tools, context_name, is_async=is_async, policy=policy, **flags)
+
+
+@dataclass(slots=True)
+class Conversation:
+    """How a rollout ended, before it becomes a row."""
+
+    messages: list[Message]
+    final_text: str | None = None
+    finish_reason: str | None = None
+    outcome: str = "completed"
+    error: dict[str, str] | None = None
+    usage: dict[str, Any] = field(default_factory=dict)
+    seeded: list[str] | None = None
+    ended_by: str = "agent"
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+def failed(messages: list[Message], kind: str, message: str, ended_by: str = "error") -> Conversation:
+    """Return a conversation that failed, with its reason."""
+    return Conversation(messages, None, None, "failed", {"type": kind, "message": message[:2000]}, ended_by=ended_by)
+
+
+def converse(
+    agent: PreparedAgent,
+    opening: list[Message],
+    world: World,
+    user: Any | None,
+    max_turns: int,
+) -> Generator[list[Message], Any, Conversation]:
+    """Run the conversation of one rollout: yields the messages to answer, is sent what the agent returned.
+
+    Args:
+        agent: The agent, prepared.
+        opening: System prompt and ask.
+        world: The world of the rollout.
+        user: A scripted user with `reply(spoken) -> str | None`, or `None` for a single ask.
+        max_turns: Replies of the agent before the rollout is truncated.
+    """
+    messages = list(opening)
+    for _ in range(max_turns):
+        raw = yield messages
+        if agent.trusted and type(raw) is Reply:
+            messages += raw.messages
+            if user is None:
+                return Conversation(messages, raw.final_text, raw.finish_reason, seeded=raw.seeded)
+            end = Conversation(messages, raw.final_text, raw.finish_reason, seeded=raw.seeded)
+        else:
+            end = read_return(raw, messages)
+            messages = end.messages
+            if end.outcome == "failed":
+                return end
+        calls = messages[-1].get("tool_calls") if messages[-1]["role"] == "assistant" else None
+        if calls:
+            if agent.style == "message":
+                reason = "the agent returned a tool call, but it takes a single message and cannot see the result"
+                return failed(messages, "BadReturnError", reason)
+            for call in calls:
+                answer = answer_call(world, call)
+                messages.append({"role": "tool", "tool_call_id": call.get("id", ""), "content": answer})
+            continue
+        if user is None:
+            return end
+        answer = user.reply(spoken_text(end.final_text))
+        if answer is None:
+            end.ended_by = user.ended_by
+            return end
+        messages.append({"role": "user", "content": answer})
+    return Conversation(messages, final_of(messages), "length", "truncated", ended_by="max_turns")
+
+
+def answer_call(world: World, call: Mapping[str, Any]) -> str:
+    """Run one call of a message on the world."""
+    function = call.get("function") or {}
+    return world.call(str(function.get("name", "")), parse_arguments(function.get("arguments")))
+
+
+def final_of(messages: Sequence[Message]) -> str | None:
+    """Return the last text that the assistant said, or `None`."""
+    return next((m["content"] for m in reversed(messages) if m["role"] == "assistant" and m.get("content")), None)
+
+
+# -- what agents return ---------------------------------------------------------------------------------------
+
+
+def read_return(value: Any, prior: list[Message]) -> Conversation:
+    """Turn what an agent returned into the conversation so far, or into a failed one with the reason."""
+    try:
+        return _read(value, prior)
+    except (BadReturnError, RowError) as err:
+        return failed(prior, "BadReturnError", f"{err.what}{f' ({err.why})' if err.why else ''}")
+
+
+def _read(value: Any, prior: list[Message]) -> Conversation:
+    if isinstance(value, str):
+        if not value.strip():
+            raise BadReturnError("the agent returned an empty reply")
+        return Conversation([*prior, {"role": "assistant", "content": value}], value, "stop")
+    if isinstance(value, Reply):
+        _check_jsonable(value.messages)
+        reply = _from_messages(value.messages, prior)
+        reply.seeded, reply.finish_reason = value.seeded, value.finish_reason
+        return reply
+    if isinstance(value, Mapping):
+        _check_jsonable(value)
+        return _from_mapping(value, prior)
+    if isinstance(value, list | tuple):
+        _check_jsonable(value)
+        return _from_messages(list(value), prior)
+    if value is not None and type(value).__name__ == "Rollout" and hasattr(value, "model_dump"):
+        return _from_mapping(value.model_dump(), prior)
+    if value is not None and hasattr(value, "model_dump") and hasattr(value, "choices"):
+        return _from_mapping(value.model_dump(), prior)
+    kind = "nothing (None)" if value is None else type(value).__name__
+    raise BadReturnError(
+        f"the agent returned {kind}", why="expected text, {'steps', 'final_text'}, messages or a Rollout"
+    )
+
+
+def _check_jsonable(value: Any) -> None:
+    """Refuse what could not stand in a row: cycles, NaN, bytes, generators, deep nesting."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as err:
+        raise BadReturnError(f"the agent's return cannot be written as JSON: {str(err)[:200]}") from None
+
+
+_PASSED_ON = ("usage", "finish_reason", "logprobs")
+
+
+def _from_mapping(value: Mapping[str, Any], prior: list[Message]) -> Conversation:
+    if value.get("choices"):
+        choice = value["choices"][0]
+        reply = _from_messages([choice["message"]], prior)
+        reply.finish_reason = choice.get("finish_reason")
+        reply.usage = dict(value.get("usage") or {})
+        return _cut(reply)
+    if "role" in value:
+        return _from_messages([value], prior)
+    final = value.get("final_text")
+    if final is not None and not isinstance(final, str):
+        raise BadReturnError(f"final_text must be text, not {type(final).__name__}")
+    if "steps" in value:
+        reply = _from_steps(value["steps"], final, prior)
+    elif value.get("messages"):
+        reply = _from_messages(value["messages"], prior)
+        if final and reply.final_text != final:
+            reply.messages.append({"role": "assistant", "content": final})
+            reply.final_text = final
+    elif final is not None:
+        reply = _read(final, prior)
+    else:
+        raise BadReturnError(
+            f"the agent returned a dict without 'steps', 'messages' or 'final_text' (keys: {', '.join(map(str, value))[:120]})"
+        )
+    usage = value.get("usage")
+    if isinstance(usage, Mapping):
+        reply.usage = dict(usage)
+    if isinstance(value.get("finish_reason"), str):
+        reply.finish_reason = value["finish_reason"]
+    if value.get("outcome") in ("truncated", "failed"):
+        reply.outcome = value["outcome"]
+        error = value.get("error")
+        reply.error = dict(error) if isinstance(error, Mapping) else ({"type": "AgentError", "message": str(error)} if error else None)
+    if value.get("logprobs") is not None:
+        reply.extra["logprobs"] = value["logprobs"]
+    return _cut(reply)
+
+
+def _cut(reply: Conversation) -> Conversation:
+    from whileai_kernel.rows import LENGTH_REASONS
+
+    if reply.finish_reason in LENGTH_REASONS and reply.outcome == "completed":
+        reply.outcome = "truncated"
+    return reply
+
+
+def _from_messages(value: Any, prior: list[Message]) -> Conversation:
+    if not isinstance(value, list | tuple):
+        raise BadReturnError(f"messages must be a list, not {type(value).__name__}")
+    if not value:
+        raise BadReturnError("the agent returned no messages")
+    new = normalise_messages(value)
+    if len(new) > len(prior) and _same(new[: len(prior)], prior):
+        new = new[len(prior) :]
+    elif len(new) > len(prior) - 1 and prior and prior[0]["role"] == "system" and _same(new[: len(prior) - 1], prior[1:]):
+        new = new[len(prior) - 1 :]
+    if not new or new[-1]["role"] != "assistant":
+        raise BadReturnError(f"the last message must be the assistant's, not {new[-1]['role'] if new else 'none'!r}")
+    last = new[-1]
+    text = last.get("content") or ""
+    if not text.strip() and not last.get("tool_calls"):
+        raise BadReturnError("the agent returned an empty reply")
+    return Conversation([*prior, *new], text, "tool_calls" if last.get("tool_calls") else "stop")
+
+
+def _same(a: Sequence[Message], b: Sequence[Message]) -> bool:
+    return [(m.get("role"), m.get("content")) for m in a] == [(m.get("role"), m.get("content")) for m in b]
+
+
+def _from_steps(steps: Any, final: str | None, prior: list[Message]) -> Conversation:
+    if not isinstance(steps, list | tuple):
+        raise BadReturnError(f"steps must be a list, not {type(steps).__name__}")
+    messages: list[Message] = []
+    for n, step in enumerate(steps):
+        if not isinstance(step, Mapping):
+            raise BadReturnError(f"steps[{n}] must be an object, not {type(step).__name__}")
+        name = step.get("name") or step.get("tool")
+        if name is None and ("text" in step or "content" in step):
+            text = step.get("text", step.get("content"))
+            if not isinstance(text, str):
+                raise BadReturnError(f"steps[{n}] has no text")
+            messages.append({"role": str(step.get("role", "assistant")), "content": text})
+            continue
+        if not isinstance(name, str) or not name:
+            raise BadReturnError(f"steps[{n}] names no tool and has no text")
+        arguments = step.get("arguments", step.get("args", {}))
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+        call = {"id": f"call_{n}", "type": "function", "function": {"name": name, "arguments": text}}
+        messages.append({"role": "assistant", "content": "", "tool_calls": [call]})
+        result = step.get("result")
+        shown = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+        messages.append({"role": "tool", "tool_call_id": f"call_{n}", "content": shown})
+    if final is None:
+        final = messages[-1]["content"] if messages and messages[-1]["role"] == "assistant" else None
+        if not final or not final.strip():
+            raise BadReturnError("the agent returned steps without a final text")
+        return Conversation([*prior, *messages], final, "stop")
+    if not final.strip():
+        raise BadReturnError("the agent returned an empty reply")
+    return Conversation([*prior, *messages, {"role": "assistant", "content": final}], final, "stop")

@@ -1,0 +1,65 @@
+"""Near-duplicates among asks: word n-gram Jaccard similarity, exact, at a cost that grows with the number of asks.
+
+Two asks are near-duplicates when the Jaccard similarity of their word n-grams reaches the threshold. Candidates
+come from prefix filtering (Chaudhuri, Ganti, Kaushik 2006): two sets that similar share one of their first
+`(1 - t) * n + 1` shingles in a fixed order. Shingles with digits come first in that order, since ids are rare.
+
+Example:
+    >>> seen = NearDuplicates(0.5)
+    >>> seen.add("please cancel my order now"), seen.add("please cancel my order today")
+    (True, False)
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from zlib import crc32
+
+from whileai_simulate.defaults import NEAR_DUPLICATE, NGRAM
+
+__all__ = ["NearDuplicates", "shingles"]
+
+_WORD = re.compile(r"[^\W_]+")
+
+
+def shingles(text: str, n: int = NGRAM.value) -> set[str]:
+    """Return the word n-grams of a text, lower-case and without punctuation; one shorter text is one shingle."""
+    words = _WORD.findall(text.casefold())
+    if len(words) < n:
+        return {" ".join(words)}
+    return {" ".join(words[i : i + n]) for i in range(len(words) - n + 1)}
+
+
+class NearDuplicates:
+    """A growing set of texts that refuses near-duplicates.
+
+    Args:
+        threshold: Jaccard similarity from which two texts are near-duplicates, in (0, 1].
+        n: Words per shingle.
+    """
+
+    def __init__(self, threshold: float = NEAR_DUPLICATE.value, n: int = NGRAM.value) -> None:
+        self.threshold, self.n = threshold, n
+        self._index: dict[int, list[int]] = {}
+        self._sets: list[frozenset[int]] = []
+
+    def add(self, text: str) -> bool:
+        """Add a text unless it is a near-duplicate of an earlier one; return whether it was added."""
+        grams = {crc32(g.encode("utf-8", "surrogatepass")) | (0 if any(c.isdigit() for c in g) else 1 << 32) for g in shingles(text, self.n)}
+        ordered = sorted(grams)
+        prefix = ordered[: len(ordered) - math.ceil(self.threshold * len(ordered) - 1e-9) + 1]
+        checked: set[int] = set()
+        for gram in prefix:
+            for other in self._index.get(gram, ()):
+                if other not in checked:
+                    checked.add(other)
+                    mine = self._sets[other]
+                    shared = len(mine & grams)
+                    if shared >= self.threshold * (len(mine) + len(grams) - shared) - 1e-9:
+                        return False
+        number = len(self._sets)
+        self._sets.append(frozenset(grams))
+        for gram in prefix:
+            self._index.setdefault(gram, []).append(number)
+        return True

@@ -1,0 +1,265 @@
+"""The engine: runs rollouts with bounded concurrency, deadlines and budgets, whatever the agent is.
+
+Scripted agents run in place. Coroutine agents run on an event loop in a thread of its own, so that a running loop (a
+notebook) is no obstacle; blocking agents run on daemon threads, and one that hangs is given up with its deadline and
+replaced. The engine knows nothing of tasks, files or statistics: it takes jobs and hands back rows as they land.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from whileai_kernel.errors import WhileaiError
+from whileai_simulate.agents import Conversation, failed
+from whileai_simulate.rollout import Job, Rollout, Stage1
+
+__all__ = ["Stop", "run_jobs"]
+
+Deliver = Callable[[Job, dict[str, Any]], None]
+_GRACE_S = 5.0
+
+
+class Stop(Exception):  # noqa: N818 - a signal, not an error
+    """Raised by a delivery, or by the jobs, to end the run early with what has landed; its text is the reason."""
+
+
+def run_jobs(jobs: Iterable[Job], shared: Stage1, deliver: Deliver, *, concurrency: int) -> str | None:
+    """Run the jobs; `deliver(job, row)` is called once per finished rollout, in the order of landing.
+
+    Args:
+        jobs: Jobs, taken one by one as there is room.
+        shared: Agent, tools and limits.
+        deliver: Called from one thread at a time; may raise `Stop`.
+        concurrency: Rollouts in flight at once.
+
+    Returns:
+        The reason why the run ended early, or `None`.
+    """
+    if shared.agent.inline:
+        return _run_inline(jobs, shared, deliver)
+    return _Loop(jobs, shared, deliver, concurrency).run()
+
+
+def _run_inline(jobs: Iterable[Job], shared: Stage1, deliver: Deliver) -> str | None:
+    try:
+        for job in jobs:
+            rollout = Rollout(shared, job)
+            try:
+                end = rollout.run_sync(rollout.ask)
+            except Exception as err:  # noqa: BLE001 - whatever the agent raises is the rollout's failure
+                end = _failure(rollout, err)
+            row = rollout.row(end)
+            if shared.grade is not None:
+                shared.grade(row)
+            deliver(job, row)
+    except Stop as stop:
+        return str(stop)
+    except KeyboardInterrupt:
+        return "interrupted"
+    return None
+
+
+def _failure(rollout: Rollout, err: BaseException) -> Conversation:
+    text = err.what if isinstance(err, WhileaiError) else str(err)
+    return failed(rollout.opening(), type(err).__name__, text)
+
+
+def _timed_out(rollout: Rollout, seconds: float | None) -> Conversation:
+    return failed(rollout.opening(), "DeadlineError", f"no reply within {seconds:g} s", "deadline")
+
+
+class _Threads:
+    """Daemon threads that take work from a queue; a lost one is replaced."""
+
+    def __init__(self) -> None:
+        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self.count = 0
+
+    def grow(self, count: int = 1) -> None:
+        for _ in range(count):
+            self.count += 1
+            threading.Thread(target=self._serve, daemon=True, name=f"wai-agent-{self.count}").start()
+
+    def submit(self, work: Callable[[], None]) -> None:
+        self._work.put(work)
+
+    def close(self) -> None:
+        for _ in range(self.count):
+            self._work.put(None)
+
+    def _serve(self) -> None:
+        while (work := self._work.get()) is not None:
+            work()
+
+
+class _Loop:
+    """One run on an event loop of its own."""
+
+    def __init__(self, jobs: Iterable[Job], shared: Stage1, deliver: Deliver, concurrency: int) -> None:
+        self.jobs: Iterator[Job] = iter(jobs)
+        self.shared, self.deliver, self.concurrency = shared, deliver, concurrency
+        self.threads = _Threads()
+        self.stopped: str | None = None
+        self.error: BaseException | None = None
+        self.done = threading.Event()
+        self.beat = time.monotonic()
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.abandoned = False
+
+    def run(self) -> str | None:
+        thread = threading.Thread(target=self._thread, daemon=True, name="wai-engine")
+        thread.start()
+        try:
+            while not self.done.wait(0.25):
+                self._watch()
+                if self.abandoned:
+                    break
+        except KeyboardInterrupt:
+            self._interrupt("interrupted")
+            self.done.wait(_GRACE_S)
+        self.threads.close()
+        if self.error is not None:
+            raise self.error
+        return self.stopped
+
+    def _watch(self) -> None:
+        """Give up a loop that a coroutine blocks for longer than its deadline: nothing else can end it."""
+        limit = self.shared.deadline_s
+        if limit is not None and self.shared.agent.is_async and time.monotonic() - self.beat > limit + _GRACE_S:
+            self.abandoned = True
+            self.stopped = f"the agent blocks the event loop (no turn for {limit + _GRACE_S:g} s); await, or make it a plain function"
+
+    def _interrupt(self, reason: str) -> None:
+        self.stopped = self.stopped or reason
+        loop = self.loop
+        if loop is not None and loop.is_running():
+            loop.call_soon_threadsafe(lambda: [t.cancel() for t in asyncio.all_tasks(loop)])
+
+    def _thread(self) -> None:
+        try:
+            asyncio.run(self._main())
+        except asyncio.CancelledError:
+            self.stopped = self.stopped or "interrupted"
+        except BaseException as err:  # noqa: BLE001 - handed to the caller's thread, which raises it
+            self.error = err
+        finally:
+            self.done.set()
+
+    async def _main(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        workers = [asyncio.ensure_future(self._worker()) for _ in range(self.concurrency)]
+        heart = asyncio.ensure_future(self._heart())
+        try:
+            await asyncio.gather(*workers)
+        finally:
+            heart.cancel()
+            for worker in workers:
+                worker.cancel()
+
+    async def _heart(self) -> None:
+        while True:
+            self.beat = time.monotonic()
+            await asyncio.sleep(0.2)
+
+    async def _worker(self) -> None:
+        while self.stopped is None and not self.abandoned:
+            try:
+                job = next(self.jobs, None)
+            except Stop as stop:
+                self.stopped = self.stopped or str(stop)
+                return
+            if job is None:
+                return
+            rollout = Rollout(self.shared, job)
+            end = await self._drive(rollout)
+            row = rollout.row(end)
+            if self.shared.grade is not None:
+                await asyncio.to_thread(self.shared.grade, row)
+            if self.abandoned:
+                return
+            try:
+                self.deliver(job, row)
+            except Stop as stop:
+                self.stopped = self.stopped or str(stop)
+                return
+
+    async def _drive(self, rollout: Rollout) -> Conversation:
+        limit = self.shared.deadline_s
+        try:
+            work = self._drive_async(rollout) if self.shared.agent.is_async else self._drive_thread(rollout)
+            return await asyncio.wait_for(work, limit)
+        except asyncio.TimeoutError as err:
+            if rollout.world.is_open and limit is None:
+                return _failure(rollout, err)
+            rollout.world.close()
+            return _timed_out(rollout, limit)
+        except Exception as err:  # noqa: BLE001 - whatever the agent raises is the rollout's failure
+            return _failure(rollout, err)
+
+    async def _drive_async(self, rollout: Rollout) -> Conversation:
+        try:
+            messages = next(rollout.steps)
+            while True:
+                value = rollout.ask(messages)
+                messages = rollout.steps.send(await value if inspect.isawaitable(value) else value)
+        except StopIteration as stop:
+            end: Conversation = stop.value
+            return end
+
+    async def _drive_thread(self, rollout: Rollout) -> Conversation:
+        """Run the conversation on a thread; an agent that returns an awaitable has it awaited on the loop."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Conversation] = loop.create_future()
+
+        def ask(messages: list[dict[str, Any]]) -> Any:
+            value = rollout.ask(messages)
+            if inspect.isawaitable(value):
+                return asyncio.run_coroutine_threadsafe(_await(value), loop).result()
+            return value
+
+        def work() -> None:
+            try:
+                end = rollout.run_sync(ask)
+            except BaseException as err:  # noqa: BLE001 - SystemExit in an agent is its failure too
+                loop_call(loop, future, None, err)
+            else:
+                loop_call(loop, future, end, None)
+
+        if self.threads.count < self.concurrency:
+            self.threads.grow()
+        self.threads.submit(work)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            self.threads.grow()  # the thread is lost to the agent that hangs
+            raise
+
+
+async def _await(value: Any) -> Any:
+    return await value
+
+
+def loop_call(
+    loop: asyncio.AbstractEventLoop, future: asyncio.Future[Conversation], end: Conversation | None, err: BaseException | None
+) -> None:
+    """Settle a future of the loop from another thread; nothing happens when nobody waits any more."""
+
+    def settle() -> None:
+        if future.done():
+            return
+        if err is not None:
+            future.set_exception(err if isinstance(err, Exception) else RuntimeError(f"{type(err).__name__}: {err}"))
+        elif end is not None:
+            future.set_result(end)
+
+    if not loop.is_closed():
+        try:
+            loop.call_soon_threadsafe(settle)
+        except RuntimeError:  # the loop closed in between: the run is over and nobody waits
+            return

@@ -1,0 +1,60 @@
+"""Progress of a run: a bar (tqdm) on a terminal or in a notebook, a callable, or silence."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["Progress", "make_progress"]
+
+
+class Progress:
+    """Where counts go; by default nowhere.
+
+    Args:
+        show: Called with `(done, planned)`.
+        end: Called once at the end.
+    """
+
+    def __init__(self, show: Callable[[int, int], Any] | None = None, end: Callable[[], Any] | None = None) -> None:
+        self._show, self._end = show, end
+
+    def update(self, done: int, planned: int) -> None:
+        """Show that `done` of `planned` rollouts have landed."""
+        if self._show is not None:
+            self._show(done, planned)
+
+    def close(self) -> None:
+        """End the display."""
+        if self._end is not None:
+            self._end()
+
+
+def make_progress(wanted: bool | Callable[[int, int], Any] | None, planned: int) -> Progress:
+    """Return the progress display of a run.
+
+    Args:
+        wanted: A callable `(done, planned)`; `False` for silence; `True` for a bar; `None` for a bar where a
+            person watches: a terminal or a notebook, and a run of more than a moment.
+        planned: Rollouts planned so far.
+    """
+    if callable(wanted):
+        return Progress(wanted)
+    if wanted is False or (wanted is None and not _watched()):
+        return Progress()
+    from tqdm.auto import tqdm
+
+    bar = tqdm(total=planned, unit=" rollouts", leave=False, delay=0.5)
+
+    def show(done: int, total: int) -> None:
+        bar.total = total
+        bar.update(done - bar.n)
+
+    return Progress(show, bar.close)
+
+
+def _watched() -> bool:
+    if "ipykernel" in sys.modules:
+        return True
+    return bool(sys.stderr is not None and sys.stderr.isatty())

@@ -1,0 +1,221 @@
+"""What a run was asked for and what happened: coverage, shares, faults, failures, groups.
+
+`data.report` prints as a table and becomes a plain dict. It counts; it draws no conclusion from rewards.
+"""
+
+from __future__ import annotations
+
+import html
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Share", "SimulationReport", "Tally"]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """One value of an axis: how often it was asked for and how often it came, as shares of all tasks."""
+
+    axis: str
+    value: str
+    asked: float
+    got: float
+    count: int
+    within: bool
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of a run, added to row by row, so that rows need not be kept."""
+
+    rows: int = 0
+    failed: int = 0
+    truncated: int = 0
+    tasks: set[str] = field(default_factory=set)
+    axes: dict[str, Counter[Any]] = field(default_factory=dict)
+    planned: Counter[str] = field(default_factory=Counter)
+    fired: Counter[str] = field(default_factory=Counter)
+    seeded: Counter[str] = field(default_factory=Counter)
+    ended: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    tools: Counter[str] = field(default_factory=Counter)
+    tokens: float = 0.0
+    usd: float = 0.0
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Count one row."""
+        self.rows += 1
+        if row["task_id"] not in self.tasks:
+            self.tasks.add(row["task_id"])
+            for axis, value in row.get("axes", {}).items():
+                self.axes.setdefault(axis, Counter())[value] += 1
+        for fault in row.get("world", {}).get("faults", ()):
+            self.planned[fault["kind"]] += 1
+        for kind in {fault["kind"] for fault in row.get("faults_fired", ())}:
+            self.fired[kind] += 1
+        for label in row.get("seeded") or ():
+            self.seeded[label] += 1
+        self.ended[row.get("ended_by", "agent")] += 1
+        for call in row.get("world_log", {}).get("calls", ()):
+            if call["effect"] != "found":
+                self.tools[call["tool"]] += 1
+        if row["outcome"] == "failed":
+            self.failed += 1
+            error = row.get("error") or {}
+            self.reasons[f"{error.get('type', 'error')}: {str(error.get('message', ''))[:80]}"] += 1
+        elif row["outcome"] == "truncated":
+            self.truncated += 1
+        tokens, usd = usage_of(row)
+        self.tokens += tokens
+        self.usd += usd
+
+
+def usage_of(row: Mapping[str, Any]) -> tuple[float, float]:
+    """Return the tokens and the US dollars that a row reports; what is not reported counts 0."""
+    usage = row.get("usage") or {}
+
+    def number(*names: str) -> float:
+        for name in names:
+            value = usage.get(name)
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                return float(value)
+        return 0.0
+
+    tokens = number("total_tokens") or number("prompt_tokens", "input_tokens") + number("completion_tokens", "output_tokens")
+    return tokens, number("cost_usd", "usd", "cost")
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationReport:
+    """Figures of a run.
+
+    Attributes:
+        tasks: Number of tasks.
+        rows: Number of rollouts.
+        failed: Rollouts that failed, with their reasons in `reasons`.
+        truncated: Rollouts cut by a limit.
+        pairs: `planned`, `covered` and the first `missing` combinations of axis values.
+        shares: Asked and got share of each value of each axis.
+        faults: Per kind: rollouts in which it was planned and in which it fired.
+        groups: What the repeat policy decided: tasks by state, and rollouts saved.
+        seeded: Planted behaviours.
+        ended_by: What ended the conversations.
+        calls: Tool calls by tool.
+        wording: Near-duplicates and leaks that were reworded.
+        reasons: Failures by reason.
+        stopped: Why the run ended early, or `None`.
+        tolerance: Allowed distance of a share from what was asked.
+        tokens: Tokens that the agents reported.
+        usd: US dollars that the agents reported.
+    """
+
+    tasks: int
+    rows: int
+    failed: int
+    truncated: int
+    pairs: Mapping[str, Any]
+    shares: Sequence[Share]
+    faults: Mapping[str, Mapping[str, int]]
+    groups: Mapping[str, int]
+    seeded: Mapping[str, int]
+    ended_by: Mapping[str, int]
+    calls: Mapping[str, int]
+    wording: Mapping[str, int]
+    reasons: Mapping[str, int]
+    stopped: str | None
+    tolerance: float
+    tokens: float
+    usd: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain values."""
+        out = {name: getattr(self, name) for name in self.__slots__ if name not in ("shares",)}
+        out = {k: dict(v) if isinstance(v, Mapping) else v for k, v in out.items()}
+        out["shares"] = [
+            {"axis": s.axis, "value": s.value, "asked": s.asked, "got": s.got, "count": s.count, "within": s.within}
+            for s in self.shares
+        ]
+        return out
+
+    def one_line(self) -> str:
+        """Return the run in one line."""
+        pairs = f"pairs {self.pairs['covered']}/{self.pairs['planned']}" if self.pairs.get("planned") else "no grid"
+        tail = f", stopped: {self.stopped}" if self.stopped else ""
+        return f"{self.tasks} tasks, {self.rows} rollouts, {self.failed} failed, {self.truncated} truncated, {pairs}{tail}"
+
+    def __str__(self) -> str:
+        lines = [self.one_line()]
+        fault = ", ".join(f"{k} {v['fired']}/{v['planned']}" for k, v in self.faults.items())
+        lines.append(f"faults fired/planned: {fault or 'none planned'}")
+        groups = ", ".join(f"{k} {v}" for k, v in self.groups.items())
+        lines.append(f"groups: {groups or 'none'}")
+        if self.seeded:
+            lines.append("seeded: " + ", ".join(f"{k} {v}" for k, v in self.seeded.items()))
+        if any(self.wording.values()):
+            lines.append("wording: " + ", ".join(f"{k} {v}" for k, v in self.wording.items()))
+        for axis in dict.fromkeys(s.axis for s in self.shares):
+            own = [s for s in self.shares if s.axis == axis]
+            shown = own if len(own) <= 12 else sorted(own, key=lambda s: -s.count)[:12]
+            cells = ", ".join(f"{s.value} {s.got:.0%} ({s.asked:.0%}){'' if s.within else ' !'}" for s in shown)
+            more = f", and {len(own) - len(shown)} more" if len(own) > len(shown) else ""
+            lines.append(f"{axis}, got (asked): {cells}{more}")
+        off = sum(not s.within for s in self.shares)
+        if self.shares:
+            lines.append(f"{off} of {len(self.shares)} shares are further than {self.tolerance:.0%} from what was asked")
+        for reason, count in list(self.reasons.items())[:5]:
+            lines.append(f"failed {count} x {reason}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def make_report(
+    tally: Tally,
+    *,
+    asked: Mapping[str, Mapping[Any, float]],
+    pairs: Mapping[str, Any],
+    groups: Mapping[str, int],
+    wording: Mapping[str, int],
+    stopped: str | None,
+    tolerance: float,
+) -> SimulationReport:
+    """Put the counts of a run beside what was asked for."""
+    shares = []
+    for axis, wanted in asked.items():
+        counts = tally.axes.get(axis, Counter())
+        total = sum(counts[v] for v in wanted) or 1
+        for value, share in wanted.items():
+            got = counts[value] / total
+            # One task is the least that a share can move by.
+            near = abs(got - share) <= max(tolerance, 1.0 / total) + 1e-12
+            shares.append(Share(axis, str(value), share, got, counts[value], near))
+    kinds = sorted({*tally.planned, *tally.fired})
+    return SimulationReport(
+        tasks=len(tally.tasks),
+        rows=tally.rows,
+        failed=tally.failed,
+        truncated=tally.truncated,
+        pairs=pairs,
+        shares=tuple(shares),
+        faults={k: {"planned": tally.planned[k], "fired": tally.fired[k]} for k in kinds},
+        groups=dict(groups),
+        seeded=dict(sorted(tally.seeded.items())),
+        ended_by=dict(sorted(tally.ended.items())),
+        calls=dict(tally.tools.most_common()),
+        wording=dict(wording),
+        reasons=dict(tally.reasons.most_common()),
+        stopped=stopped,
+        tolerance=tolerance,
+        tokens=tally.tokens,
+        usd=round(tally.usd, 6),
+    )
+
+
+def group_counts(states: Iterable[str], saved: int) -> dict[str, int]:
+    """Return the number of tasks by state, and the rollouts that the policy saved."""
+    counts = Counter(states)
+    out = {k: counts[k] for k in ("probing", "mixed", "stopped", "complete") if counts[k]}
+    return {**out, "saved": saved}

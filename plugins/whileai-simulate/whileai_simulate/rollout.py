@@ -1,0 +1,155 @@
+"""One rollout: the task, the world made for it, the conversation, and the flat row that comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from whileai_kernel.rows import SCHEMA_VERSION, content_id
+from whileai_kernel.tools import Tool
+from whileai_simulate.agents import AgentContext, Conversation, Message, PreparedAgent, converse
+from whileai_simulate.draw import hash64
+from whileai_simulate.entities import Domain
+from whileai_simulate.world import World
+
+__all__ = ["Job", "Rollout", "Stage1", "TaskSlot"]
+
+
+@dataclass(slots=True)
+class TaskSlot:
+    """A task with its place in the run.
+
+    Attributes:
+        position: Place in the run, from 0.
+        task: The task part of a row.
+        cache: Encoded reads, shared by the rollouts of the task.
+    """
+
+    position: int
+    task: dict[str, Any]
+    cache: dict[Any, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Job:
+    """One rollout to do: a task, the number of the rollout within it, and the run it belongs to."""
+
+    slot: TaskSlot
+    index: int
+    run: int = 0
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """Place of the row in the result."""
+        return self.slot.position, self.index
+
+
+@dataclass(slots=True)
+class Stage1:
+    """What every rollout of a run shares."""
+
+    agent: PreparedAgent
+    domain: Domain
+    seed: int
+    tools: list[Tool]
+    execute: Mapping[str, Callable[..., Any]]
+    max_turns: int
+    deadline_s: float | None = None
+    make_user: Callable[[Mapping[str, Any], int], Any] | None = None
+    runs: int = 1
+    grade: Callable[[dict[str, Any]], None] | None = None
+
+
+class Rollout:
+    """A rollout under way: its world, its context and its conversation."""
+
+    __slots__ = ("context", "job", "shared", "steps", "world")
+
+    def __init__(self, shared: Stage1, job: Job) -> None:
+        task = job.slot.task
+        self.shared, self.job = shared, job
+        self.world = World(shared.domain, task["world"], job.slot.cache, shared.execute)
+        agent = shared.agent
+        seed = hash64(shared.seed, task["task_id"], job.index)
+        tools: list[Tool] = []
+        if agent.wants_tools or (agent.context_name is not None and not agent.trusted):
+            tools = [_bound(tool, self.world) for tool in shared.tools]
+        shown = task if agent.reads_privileged else {k: v for k, v in task.items() if k != "privileged"}
+        self.context = AgentContext(
+            shown, self.world, seed, job.index, tools, shared.deadline_s, task["privileged"] if agent.reads_privileged else None
+        )
+        opening: list[Message] = []
+        if task.get("system_prompt"):
+            opening.append({"role": "system", "content": task["system_prompt"]})
+        opening += [dict(m) for m in task.get("history_messages", ())]
+        opening.append({"role": "user", "content": task["prompt"]})
+        user = shared.make_user(task, job.index) if shared.make_user else None
+        self.steps: Generator[list[Message], Any, Conversation] = converse(agent, opening, self.world, user, shared.max_turns)
+
+    def run_sync(self, ask: Callable[[list[Message]], Any]) -> Conversation:
+        """Run the whole conversation with a blocking `ask`."""
+        try:
+            messages = next(self.steps)
+            while True:
+                messages = self.steps.send(ask(messages))
+        except StopIteration as stop:
+            end: Conversation = stop.value
+            return end
+
+    def ask(self, messages: list[Message]) -> Any:
+        """Call the agent once."""
+        return self.shared.agent.call(messages, self.context)
+
+    def opening(self) -> list[Message]:
+        """Return system prompt and ask, for a rollout that failed before it said anything."""
+        task = self.job.slot.task
+        system = [{"role": "system", "content": task["system_prompt"]}] if task.get("system_prompt") else []
+        return [*system, {"role": "user", "content": task["prompt"]}]
+
+    def row(self, end: Conversation) -> dict[str, Any]:
+        """Return the flat row of the rollout; it shares the task's parts with the other rollouts of the task."""
+        job, world = self.job, self.world
+        task = job.slot.task
+        task_id = task["task_id"]
+        row: dict[str, Any] = {
+            "schema_version": SCHEMA_VERSION,
+            "task_id": task_id,
+            "rollout_id": content_id("rollout", task_id, job.index, self.shared.agent.name, self.context.seed, end.final_text),
+            "index": job.index,
+            "prompt": task["prompt"],
+            "final_text": end.final_text,
+            "reward": None,
+            "status": "missing",
+            "markers": {},
+        }
+        for key in ("system_prompt", "tools", "axes", "world", "split", "lineage"):
+            if task.get(key) is not None:
+                row[key] = task[key]
+        row["policy"] = self.shared.agent.policy
+        row["messages"] = end.messages
+        row["finish_reason"] = end.finish_reason
+        row["outcome"] = end.outcome
+        if end.error is not None:
+            row["error"] = end.error
+        if end.usage:
+            row["usage"] = end.usage
+        row.update(end.extra)
+        row["faults_fired"] = world.fired
+        if end.seeded is not None:
+            row["seeded"] = end.seeded
+        row["privileged"] = task["privileged"]
+        row["world_log"] = {"calls": world.log, "changes": world.changes}
+        row["ended_by"] = end.ended_by
+        if self.shared.runs > 1:
+            row["run"] = job.run
+        return row
+
+
+def _bound(tool: Tool, world: World) -> Tool:
+    """Return the tool with a function that runs it on the world of the rollout."""
+
+    def call(**arguments: Any) -> str:
+        return world.call(tool.name, arguments)
+
+    return Tool(tool.name, tool.description, tool.parameters, tool.returns, tool.kind, fn=call, is_stub=False)

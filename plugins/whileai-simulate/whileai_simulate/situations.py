@@ -1,0 +1,177 @@
+"""From axes to tasks: which situations a run holds, in which order, and their asks without near-duplicates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from whileai_kernel.errors import RowError
+from whileai_kernel.protocols import WriteRequest
+from whileai_simulate.axes import Axes
+from whileai_simulate.covering import CoveringArray, covering_array, most_covering_first
+from whileai_simulate.dedup import NearDuplicates
+from whileai_simulate.defaults import REWORDINGS
+from whileai_simulate.draw import Draw
+from whileai_simulate.rollout import TaskSlot
+from whileai_simulate.scenes import Setting, build_scene
+from whileai_simulate.writer import OfflineWriter, task_of, word_scene
+
+__all__ = ["Grid", "TaskSource"]
+
+_CHUNK = 64
+
+
+class Grid:
+    """The situations of a run as axis values: the covering array first, then draws towards the wanted shares.
+
+    Args:
+        axes: The axes.
+        count: Number of situations.
+        strength: Strength of the array.
+        seed: Seed of the draws.
+    """
+
+    def __init__(self, axes: Axes, count: int, strength: int, seed: int) -> None:
+        self.axes, self.count, self.seed = axes, count, seed
+        self.array: CoveringArray = covering_array(axes.values, strength=strength, forbidden=axes.forbidden, seed=seed)
+        self._excluded: dict[tuple[str, Any], list[tuple[str, Any]]] = {}
+        for a, va, b, vb in axes.forbidden:
+            self._excluded.setdefault((a, va), []).append((b, vb))
+            self._excluded.setdefault((b, vb), []).append((a, va))
+        self._asked = {axis: axes.asked(axis) for axis in axes.values}
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        rows = self.array.rows
+        if self.count < len(rows):
+            rows = most_covering_first(rows, self.count, self._liking)[: self.count]
+        else:
+            rows = Draw(self.seed, "order").shuffled(rows)
+        counts = {axis: dict.fromkeys(values, 0) for axis, values in self.axes.values.items()}
+        for row in rows:
+            for axis, value in row.items():
+                counts[axis][value] += 1
+            yield row
+        draw = Draw(self.seed, "fill")
+        for n in range(len(rows), self.count):
+            row = self._fill(counts, n, draw)
+            for axis, value in row.items():
+                counts[axis][value] += 1
+            yield row
+
+    def _liking(self, row: dict[str, Any]) -> float:
+        return sum(self._asked[axis][value] for axis, value in row.items())
+
+    def _fill(self, counts: dict[str, dict[Any, int]], n: int, draw: Draw) -> dict[str, Any]:
+        """Draw a row whose values are those most behind their wanted share, with some noise."""
+        for _ in range(50):
+            row: dict[str, Any] = {}
+            barred: set[tuple[str, Any]] = set()
+            for axis, asked in self._asked.items():
+                count = counts[axis]
+                open_values = [v for v in asked if (axis, v) not in barred]
+                if not open_values:
+                    break
+                # The square keeps what is far behind ahead of what is nearly there, and 0.02 keeps all possible.
+                weights = [max(asked[v] * (n + 2) - count[v], 0.0) ** 2 + 0.02 * asked[v] for v in open_values]
+                if sum(weights) <= 0:
+                    weights = [1.0] * len(open_values)
+                value = draw.weighted(open_values, weights)
+                row[axis] = value
+                barred.update(self._excluded.get((axis, value), ()))
+            else:
+                return row
+        return dict(draw.choice(self.array.rows))
+
+
+@dataclass(slots=True)
+class TaskSource:
+    """Makes tasks one by one, and counts what it dropped.
+
+    Attributes:
+        setting: What the scenes share.
+        grid: The situations.
+        writer: The writer; the offline one is called directly.
+        near: Near-duplicate filter.
+        fixed: Tasks that come first (asks that must run, replayed tasks).
+        reworded: Wordings that were dropped as near-duplicates or leaks.
+        kept_duplicates: Near-duplicates that were kept because no other wording was found.
+        leaks: Wordings that shared text with a trace.
+    """
+
+    setting: Setting
+    grid: Any
+    writer: Any
+    near: NearDuplicates
+    fixed: Sequence[dict[str, Any]] = ()
+    leak_check: Any = None
+    reworded: int = 0
+    kept_duplicates: int = 0
+    leaks: int = 0
+    rewordings: int = REWORDINGS.value
+    chosen: list[dict[str, Any]] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[TaskSlot]:
+        position = 0
+        for task in self.fixed:
+            self.near.add(task["prompt"])
+            self.chosen.append(task.get("axes", {}))
+            yield TaskSlot(position, task)
+            position += 1
+        for chunk in _chunks(self.grid, _CHUNK):
+            for task in self._write(chunk, position):
+                self.chosen.append(task["axes"])
+                yield TaskSlot(position, task)
+                position += 1
+
+    def _write(self, rows: list[dict[str, Any]], first: int) -> Iterator[dict[str, Any]]:
+        if isinstance(self.writer, OfflineWriter):
+            for n, axes in enumerate(rows):
+                yield self._offline(axes, first + n)
+            return
+        scenes = [build_scene(self.setting, axes, first + n) for n, axes in enumerate(rows)]
+        drafts = [task_of(self.setting, s, word_scene(self.setting, s, first + n)) for n, s in enumerate(scenes)]
+        request = WriteRequest(
+            situations=[{**axes, "scene": s, "draft": d} for axes, s, d in zip(rows, scenes, drafts, strict=True)],
+            tools=[t.tool for t in self.setting.domain.tools.values()],
+            system_prompt=self.setting.system_prompt,
+            seed=self.setting.seed,
+            options={"setting": self.setting, "first": first},
+        )
+        written = list(self.writer.write(request))
+        if len(written) != len(rows):
+            raise RowError(
+                f"the writer returned {len(written)} tasks for {len(rows)} situations",
+                why="one task per situation, in order",
+                fix="correct the writer",
+            )
+        for draft, task in zip(drafts, written, strict=True):
+            merged = {**draft, **{k: v for k, v in task.items() if v not in (None, {}, [], ())}}
+            if not self.near.add(merged["prompt"]):
+                self.kept_duplicates += 1
+            yield merged
+
+    def _offline(self, axes: Mapping[str, Any], position: int) -> dict[str, Any]:
+        for attempt in range(self.rewordings):
+            scene = build_scene(self.setting, axes, position, attempt)
+            prompt = word_scene(self.setting, scene, position, attempt)
+            if self.leak_check is not None and self.leak_check(prompt):
+                self.leaks += 1
+                continue
+            if self.near.add(prompt):
+                break
+            self.reworded += 1
+        else:
+            self.kept_duplicates += 1
+        return task_of(self.setting, scene, prompt)
+
+
+def _chunks(rows: Any, size: int) -> Iterator[list[dict[str, Any]]]:
+    chunk: list[dict[str, Any]] = []
+    for row in rows:
+        chunk.append(row)
+        if len(chunk) == size:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk

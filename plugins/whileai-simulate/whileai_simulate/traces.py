@@ -1,0 +1,87 @@
+"""Rows of a deployed agent aim the grid: what fails there is asked for more often. Their text never enters.
+
+Axis values are read from the rows where they stand, else from the calls: the tools that were called, and errors in
+their results. Asks that share a run of words with a trace are dropped, and counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from whileai_kernel.messages import text_of, tool_calls
+from whileai_kernel.rows import passed
+from whileai_kernel.tools import Tool
+from whileai_simulate.axes import AXIS_NAMES
+from whileai_simulate.dedup import shingles
+
+__all__ = ["LeakCheck", "aim"]
+
+_ERRORS = (("timeout", r"time[d ]?.?out"), ("rate_limited", r"rate.?limit|too many"), ("permission_denied", r"permission|forbidden|denied"),
+           ("malformed", r"malformed|not json|parse error"), ("stale", r"out of date|stale|cached"))  # fmt: skip
+
+
+class LeakCheck:
+    """Whether a text shares a run of words with any trace.
+
+    Args:
+        traces: Rows; their prompts and user turns are what must not enter.
+        n: Words in a row that count as a leak.
+    """
+
+    def __init__(self, traces: Iterable[Mapping[str, Any]], n: int) -> None:
+        self.n = n
+        self._known: set[str] = set()
+        for row in traces:
+            for text in _texts(row):
+                self._known |= shingles(text, n)
+
+    def __call__(self, text: str) -> bool:
+        """Return whether the text leaks."""
+        return not self._known.isdisjoint(shingles(text, self.n))
+
+
+def _texts(row: Mapping[str, Any]) -> list[str]:
+    texts = [str(row["prompt"])] if row.get("prompt") else []
+    texts += [text_of(m.get("content")) for m in row.get("messages") or () if m.get("role") == "user"]
+    return [t for t in texts if t.strip()]
+
+
+def aim(
+    traces: Sequence[Mapping[str, Any]], tools: Sequence[Tool], weights: Mapping[str, dict[Any, float]]
+) -> tuple[dict[str, dict[Any, float]], list[str]]:
+    """Return weights that ask more often for what fails in the traces, and notes for people.
+
+    A value's weight is 1 plus three times its share among failing rows. Weights that the caller set stay.
+    """
+    failing = [row for row in traces if passed(row) is False or row.get("outcome") == "failed"]
+    out = {axis: dict(values) for axis, values in weights.items()}
+    if not failing:
+        return out, ["traces: no failing row, so the grid is not aimed"]
+    names = {t.name for t in tools}
+    counts: dict[str, Counter[Any]] = {}
+    for row in failing:
+        values = {k: v for k, v in (row.get("axes") or {}).items() if k in AXIS_NAMES}
+        for axis, value in values.items():
+            counts.setdefault(axis, Counter())[value] += 1
+        if "tool" not in values or "tool_condition" not in values:
+            calls = tool_calls(row.get("messages") or ())
+            if "tool" not in values:
+                for name in {c.name for c in calls} & names:
+                    counts.setdefault("tool", Counter())[name] += 1
+            found = {kind for c in calls if c.result for kind, look in _ERRORS if re.search(look, c.result[:500], re.I)}
+            if "tool_condition" not in values:
+                for kind in found:
+                    counts.setdefault("tool_condition", Counter())[kind] += 1
+    for axis, counter in counts.items():
+        mine = out.setdefault(axis, {})
+        for value, count in counter.items():
+            if axis == "tool" and value not in names:
+                continue
+            if axis == "policy_rule":
+                continue
+            mine.setdefault(value, 1.0 + 3.0 * count / len(failing))
+    seen = ", ".join(f"{axis}: {counter.most_common(1)[0][0]}" for axis, counter in counts.items())
+    return out, [f"traces: {len(failing)} of {len(traces)} rows fail; aimed at {seen or 'nothing in particular'}"]
