@@ -1,0 +1,58 @@
+"""What the trainer must be told so that it trains what was meant: the switches, or that nothing enforces it.
+
+Example:
+    >>> from whileai_export.targets import TARGETS
+    >>> trainer_settings(TARGETS["trl"], "sft", "all")["switches"]
+    {'assistant_only_loss': True}
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from whileai_export.targets import Target
+
+__all__ = ["trainer_settings"]
+
+
+def trainer_settings(
+    target: Target, kind: str, train: Any = "all", unroll: bool = False, tokens: bool = False
+) -> dict[str, Any]:
+    """Return `{"switches", "enforced", "notes"}` for a file.
+
+    Args:
+        target: Who reads the file.
+        kind: Kind of record.
+        train: What is trained.
+        unroll: One sample per turn.
+        tokens: The file holds token ids and labels.
+    """
+    if kind in ("prompts", "eval"):
+        return {"switches": {}, "enforced": True, "notes": []}
+    if tokens:
+        return {"switches": {}, "enforced": True, "notes": ["labels are in the file; the trainer reads them as they are"]}
+    if target.name == "trl":
+        return _trl(kind, train, unroll)
+    partly = train != "all" or unroll
+    if kind == "preference":
+        return {"switches": {}, "enforced": True, "notes": []}
+    if target.mask == "weight":
+        said = ["weight 0 stands on the assistant turns that are not trained"] if partly else []
+        return {"switches": {}, "enforced": True, "notes": said}
+    if not partly:
+        return {"switches": {}, "enforced": True, "notes": []}
+    if target.mask == "history" and (unroll or train in ("last", "final")):
+        note = "what is trained is enforced only with the switch mask_history=true (LLaMA-Factory); other readers train every turn"
+        return {"switches": {"mask_history": True}, "enforced": False, "notes": [note]}
+    note = f"{target.name} files cannot say which turns are trained: train={train!r} is not enforced, every assistant turn is trained"
+    return {"switches": {}, "enforced": False, "notes": [note]}
+
+
+def _trl(kind: str, train: Any, unroll: bool) -> dict[str, Any]:
+    if kind == "preference":
+        note = "DPO covers every token of both replies, so each reply is one assistant turn (pairs='turn')"
+        return {"switches": {}, "enforced": True, "notes": [note]}
+    split = train != "all" or unroll or kind == "rewarded"
+    what = "the assistant turns of the completion" if split else "the assistant turns"
+    note = f"set assistant_only_loss=True in SFTConfig: without it TRL trains more than {what}"
+    return {"switches": {"assistant_only_loss": True}, "enforced": True, "notes": [note]}
