@@ -103,14 +103,14 @@ class AgentContext(Protocol):
         index: Number of the rollout within its task.
         seed: Seed of this rollout; an agent that draws numbers draws them from here.
         tools: Tools of the task, as `tools.Tool`.
-        deadline: Seconds that the rollout may still take, or `None`.
+        deadline_s: Seconds that the rollout may take, or `None`.
     """
 
     task: RowLike
     index: int
     seed: int
     tools: Sequence[Any]
-    deadline: float | None
+    deadline_s: float | None
 
     def call_tool(self, name: str, arguments: Mapping[str, Any] | str) -> str:
         """Call a tool in the world of the task and return the text of its result; faults happen here."""

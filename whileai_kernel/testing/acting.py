@@ -49,7 +49,7 @@ class StubContext:
     index: int = 0
     seed: int = 0
     tools: list[Tool] = field(default_factory=reference_tools)
-    deadline: float | None = 30.0
+    deadline_s: float | None = 30.0
     calls: list[tuple[str, Any]] = field(default_factory=list)
 
     def call_tool(self, name: str, arguments: Mapping[str, Any] | str) -> str:
