@@ -61,7 +61,13 @@ class StubContext:
 # --- agents ---
 
 
-def run_agent(agent: Any, context: StubContext) -> Any:
+def context_of(subject: Subject, seed: int = 0) -> Any:
+    """Return a context to run an agent in: its own `example_context(seed)`, else a `StubContext`."""
+    own = subject.attribute("example_context")
+    return StubContext(seed=seed) if own is None else own(seed)
+
+
+def run_agent(agent: Any, context: Any) -> Any:
     """Call an agent with the arguments that it names, as an engine does."""
     messages = [
         {"role": "system", "content": "Help customers with orders."},
@@ -79,8 +85,9 @@ def run_agent(agent: Any, context: StubContext) -> Any:
 
 def answers_in_a_known_shape(subject: Subject) -> None:
     """An answer of another shape is a failed rollout."""
-    got = run_agent(subject.component, StubContext())
+    got = run_agent(subject.component, context_of(subject))
     shapes = isinstance(got, str | Rollout) or (isinstance(got, list) and bool(got) and "role" in got[0])
+    shapes = shapes or (hasattr(got, "messages") and hasattr(got, "final_text"))
     shapes = shapes or (isinstance(got, Mapping) and ("final_text" in got or "steps" in got or "messages" in got))
     assert shapes, f"got {type(got).__name__}: {got!r:.200}"
 
@@ -90,14 +97,14 @@ def answers_the_same_for_a_seed(subject: Subject) -> str | None:
     if "nondeterministic" in (subject.attribute("capabilities") or ()):
         return "does not apply: declared nondeterministic"
     for seed in range(3):
-        first, second = (run_agent(subject.fresh(), StubContext(seed=seed)) for _ in range(2))
+        first, second = (run_agent(subject.fresh(), context_of(subject, seed)) for _ in range(2))
         assert repr(first) == repr(second), f"seed {seed}: {first!r:.200} and then {second!r:.200}"
     return None
 
 
 def leaves_the_task_alone(subject: Subject) -> None:
     """An agent that changes its task changes what the next rollout is asked."""
-    context = StubContext()
+    context = context_of(subject)
     before = copy.deepcopy(context.task)
     run_agent(subject.component, context)
     assert context.task == before, "the task was changed"
