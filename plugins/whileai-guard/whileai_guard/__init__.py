@@ -14,6 +14,9 @@ from importlib import import_module
 from typing import Any
 
 _WHERE = {
+    "leak_report": "whileai_guard.leaks",
+    "split_rows": "whileai_guard.splits",
+    "decontaminate": "whileai_guard.contamination",
     "failure_acknowledged": "whileai_guard.honesty",
     "no_boilerplate": "whileai_guard.style",
     "no_hedging": "whileai_guard.style",

@@ -6,6 +6,9 @@ from whileai_kernel.defaults import Sourced
 
 HEDGES_PER_SENTENCE = Sourced(2, "this many weak hedges in one sentence mark a row as hedging", "convention, untested")
 HEDGES_PER_TEXT = Sourced(3, "this many weak hedges in one message mark a row as hedging", "convention, untested")
+APOLOGIES_PER_TEXT = Sourced(
+    2, "this many apologies in one message are needless whatever their cause", "convention, untested"
+)
 QUOTE_WORDS = Sourced(
     8,
     "consecutive words of a private text that count as a quotation of it",
@@ -22,3 +25,60 @@ SHARED_REWARD_ROWS = Sourced(
     "convention, untested",
 )
 FINDING_EXAMPLES = Sourced(5, "rows that a finding names at most", "convention, untested")
+NEAR_WORDS = Sourced(
+    8,
+    "a training text is compared closely with an evaluation text when they share this many consecutive words",
+    "Brown et al. 2020 (GPT-3, arXiv:2005.14165) appendix C: 8 to 13-grams, 8 being the 5th percentile of lengths",
+)
+NEAR_SHARE = Sourced(
+    0.8,
+    "share of the evaluation text's words that must stand in shared runs for a near hit",
+    "Dubey et al. 2024 (Llama 3, arXiv:2407.21783) section 5.1.4 uses 8-gram token overlap with a tuned share; "
+    "Touvron et al. 2023 (Llama 2, arXiv:2307.09288) appendix A.6 calls a sample contaminated from 0.8 on",
+)
+NEAR_RUN = Sourced(
+    3,
+    "words of an aligned run that count as shared once two texts are compared closely",
+    "measurement: tests/bench/guard_decontaminate.py; with 10 % of the words changed, runs of 3 cover 0.87 of the "
+    "words and runs of 8 only 0.73, which would miss the 0.8 bound",
+)
+SHORT_WORDS = Sourced(
+    5,
+    "an evaluation text of at least this many words, but fewer than NEAR_WORDS, also hits when it stands whole "
+    "inside a longer text; shorter ones hit only when the whole text is equal",
+    "convention, untested",
+)
+UNSPACED_FACTOR = Sourced(
+    2,
+    "characters of a script without spaces that weigh as one word in NEAR_WORDS, NEAR_RUN and SHORT_WORDS",
+    "Sproat et al. 1996 (Computational Linguistics 22:3): about 1.6 characters per word in Chinese; rounded up",
+)
+BOILERPLATE_TEXTS = Sourced(
+    3,
+    "a run of words is boilerplate when it stands in at least this many distinct texts on each side",
+    "measurement: tests/bench/guard_decontaminate.py, no false hit from shared preambles at 3",
+)
+BOILERPLATE_AGAINST_SHARE = Sourced(
+    0.001, "and in at least this share of the distinct evaluation texts", "as BOILERPLATE_TEXTS"
+)
+BOILERPLATE_TRAIN_SHARE = Sourced(
+    0.0001, "and in at least this share of the distinct training texts", "as BOILERPLATE_TEXTS"
+)
+CANDIDATE_SHARE = Sourced(
+    0.2,
+    "share of the evaluation text's words in shared long runs from which two texts are compared closely",
+    "measurement: tests/bench/guard_decontaminate.py; 40-word texts with 10 % of the words changed stay above it",
+)
+SIMILARITY = Sourced(
+    0.8,
+    "cosine similarity of embeddings from which a text is a semantic hit",
+    "convention, untested; depends on the embedder, calibrate it on pairs of your own",
+)
+BLOCK_CHARS = Sourced(
+    400_000,
+    "characters that are tokenised at once; bounds memory and changes no result",
+    "measurement: between 1e5 and 1e6 the speed is flat on a machine with 2 MB of cache per core",
+)
+SPANS = Sourced(3, "matched spans that are shown per hit, longest first", "convention, untested")
+HOLDOUT = Sourced(0.1, "share of groups that is held out", "convention, untested")
+SPLIT_SEED = Sourced(0, "seed of the split", "convention, untested")

@@ -19,8 +19,10 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 from whileai_guard._text import Row, Span, assistant_turns, leaves, user_texts, verdict
@@ -28,7 +30,7 @@ from whileai_guard._trajectory import actions
 from whileai_guard.defaults import DISTINCT_CHARS, QUOTE_WORDS
 from whileai_kernel.messages import text_of
 
-__all__ = ["Quote", "no_leak", "quoted_privileged"]
+__all__ = ["LeakReport", "Quote", "leak_report", "no_leak", "quoted_privileged"]
 
 SCOPE = "assistant messages and call arguments, against privileged"
 
@@ -271,3 +273,117 @@ def _inputs(row: Row) -> Iterator[tuple[str, str]]:
             text = text_of(message.get("content"))
             if text != row.get("prompt") and text != row.get("system_prompt"):
                 yield f"messages[{index}].content", text
+
+
+@dataclass(frozen=True)
+class LeakReport:
+    """Private text that rows give away, and evaluation tasks that training shares.
+
+    Attributes:
+        quotes: `(position, rollout id, quote)` of every quotation of private text.
+        rows: Positions of rows with a quotation.
+        n_rows: Rows looked at.
+        n_private: Rows that have private text at all.
+        shared_tasks: Task ids that stand in both sets.
+        shared_templates: `(training position, evaluation position)` of prompts that differ in numbers and names only.
+        not_checked: What could not be looked at.
+    """
+
+    quotes: tuple[tuple[int, str, Quote], ...]
+    rows: tuple[int, ...]
+    n_rows: int
+    n_private: int
+    shared_tasks: tuple[str, ...] = ()
+    shared_templates: tuple[tuple[int, int], ...] = ()
+    not_checked: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        where = Counter(q.span.where.split("[")[0] for _, _, q in self.quotes)
+        places = ", ".join(f"{name} {n}" for name, n in where.most_common()) or "nowhere"
+        return (
+            f"leaks: {len(self.rows)} of {self.n_private} rows with private text quote it ({places}) | "
+            f"shared with evaluation: {len(self.shared_tasks)} tasks, {len(self.shared_templates)} templates | "
+            f"not checked: {'; '.join(self.not_checked) or 'nothing'}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain values."""
+        return {
+            "n_rows": self.n_rows,
+            "n_private": self.n_private,
+            "rows": list(self.rows),
+            "quotes": [{"position": p, "rollout_id": r, **q.to_dict()} for p, r, q in self.quotes],
+            "shared_tasks": list(self.shared_tasks),
+            "shared_templates": [list(pair) for pair in self.shared_templates],
+            "not_checked": list(self.not_checked),
+        }
+
+    def _repr_html_(self) -> str:
+        lines = "".join(
+            f"<tr><td>{p}</td><td>{escape(q.source)}</td><td>{escape(q.span.where)}</td><td>{q.how}</td>"
+            f"<td>{escape(q.span.text[:200])}</td></tr>"
+            for p, _, q in self.quotes[:50]
+        )
+        return (
+            f"<p>{escape(str(self))}</p><table><tr><th>row</th><th>source</th><th>where</th><th>how</th><th>text</th>"
+            f"</tr>{lines}</table>"
+        )
+
+
+def leak_report(
+    rows: Iterable[Row],
+    against: Iterable[Row] | None = None,
+    *,
+    quote_words: int = QUOTE_WORDS.value,
+    distinct_chars: int = DISTINCT_CHARS.value,
+) -> LeakReport:
+    """Report private text quoted in prompts, tools and replies, and evaluation tasks inside the training rows.
+
+    Args:
+        rows: Training rows.
+        against: Evaluation rows; `None` skips the comparison by task and template.
+        quote_words: Consecutive private words that are a quotation.
+        distinct_chars: Length from which a private token with letters and digits is recognisable.
+    """
+    from whileai_guard.splits import template_key
+
+    found = list(getattr(rows, "rows", rows))
+    quotes: list[tuple[int, str, Quote]] = []
+    private = 0
+    for position, row in enumerate(found):
+        if row.get("privileged"):
+            private += 1
+            for quote in quoted_privileged(row, quote_words=quote_words, distinct_chars=distinct_chars):
+                quotes.append((position, str(row.get("rollout_id") or ""), quote))
+    missing = []
+    if private < len(found):
+        missing.append(f"{len(found) - private} rows have no private text")
+    tasks: tuple[str, ...] = ()
+    templates: tuple[tuple[int, int], ...] = ()
+    if against is None:
+        missing.append("no evaluation rows were given")
+    else:
+        evals = list(getattr(against, "rows", against))
+        own = {str(r["task_id"]) for r in evals if r.get("task_id")}
+        tasks = tuple(sorted({str(r["task_id"]) for r in found if r.get("task_id")} & own))
+        first: dict[str, int] = {}
+        for position, key in enumerate(template_key([_text(r.get("prompt")) for r in evals])):
+            first.setdefault(key, position)
+        first.pop("", None)
+        keys = template_key([_text(r.get("prompt")) for r in found])
+        templates = tuple((position, first[key]) for position, key in enumerate(keys) if key in first)
+    return LeakReport(
+        quotes=tuple(quotes),
+        rows=tuple(sorted({position for position, _, _ in quotes})),
+        n_rows=len(found),
+        n_private=private,
+        shared_tasks=tasks,
+        shared_templates=templates,
+        not_checked=tuple(missing),
+    )
+
+
+def _text(prompt: Any) -> str:
+    if isinstance(prompt, list):
+        return "\n".join(text_of(m.get("content")) for m in prompt)
+    return prompt if isinstance(prompt, str) else ""

@@ -19,7 +19,7 @@ from typing import Any
 
 from whileai_guard._text import Row, Span, Turn, assistant_turns, sentence_at, sentences, user_texts, verdict
 from whileai_guard._trajectory import failures
-from whileai_guard.defaults import HEDGES_PER_SENTENCE, HEDGES_PER_TEXT
+from whileai_guard.defaults import APOLOGIES_PER_TEXT, HEDGES_PER_SENTENCE, HEDGES_PER_TEXT
 
 __all__ = ["no_boilerplate", "no_hedging", "no_needless_apology", "no_refusal", "no_sycophancy"]
 
@@ -198,6 +198,12 @@ def _own_sentence(turn: Turn, position: int) -> str:
     return turn.own[start:end]
 
 
+def _sentence_and_next(turn: Turn, position: int) -> str:
+    begin, stop = sentence_at(turn.own, position)
+    following = next(((s, e) for s, e in sentences(turn.own) if s >= stop), None)
+    return turn.own[begin:stop] + " " + (turn.own[slice(*following)] if following else "")
+
+
 def no_hedging(
     row: Row, *, per_sentence: int = HEDGES_PER_SENTENCE.value, per_text: int = HEDGES_PER_TEXT.value
 ) -> dict[str, Any]:
@@ -233,29 +239,33 @@ def _is_question(turn: Turn, position: int) -> bool:
     return turn.own[start:end].rstrip().endswith("?")
 
 
-def no_needless_apology(row: Row) -> dict[str, Any]:
-    """Mark apologies for nothing.
+def no_needless_apology(row: Row, *, per_text: int = APOLOGIES_PER_TEXT.value) -> dict[str, Any]:
+    """Mark apologies for nothing, and stacked ones.
 
     An apology has a cause when a tool failed, the user complains or tells of a misfortune, the same or the next
     sentence corrects an earlier statement, or says that something cannot be done. Sympathy is not an apology.
+
+    Args:
+        row: A row.
+        per_text: This many apologies in one message are too many, whatever the cause.
     """
     turns = assistant_turns(row)
     if not turns:
         return verdict(None, scope=SCOPE)
     failed_at = min((f.result_turn for f in failures(row) if f.result_turn is not None), default=None)
-    spans = []
+    spans: list[Span] = []
     for turn in turns:
-        if failed_at is not None and turn.index > failed_at:
+        found = [s for s in _find(APOLOGY, turn) if not SYMPATHY.search(_own_sentence(turn, s[1] - 1))]
+        if len(found) >= per_text:
+            spans += [turn.span(*s) for s in found]
             continue
-        if any(COMPLAINT.search(text) for text in user_texts(row, turn.index or None)):
+        caused = failed_at is not None and turn.index > failed_at
+        if caused or any(COMPLAINT.search(text) for text in user_texts(row, turn.index or None)):
             continue
-        for start, end in _find(APOLOGY, turn):
-            begin, stop = sentence_at(turn.own, max(start, end - 2))
-            following = next(((s, e) for s, e in sentences(turn.own) if s >= stop), None)
-            near = turn.own[begin:stop] + " " + (turn.own[slice(*following)] if following else "")
-            if SYMPATHY.search(turn.own[begin:stop]) or CORRECTION.search(near) or INABILITY.search(near):
-                continue
-            spans.append(turn.span(start, end))
+        for start, end in found:
+            near = _sentence_and_next(turn, max(start, end - 2))
+            if not (CORRECTION.search(near) or INABILITY.search(near)):
+                spans.append(turn.span(start, end))
     return verdict(0.0 if spans else 1.0, spans, scope=SCOPE)
 
 
@@ -291,9 +301,7 @@ def no_sycophancy(row: Row) -> dict[str, Any]:
     spans = []
     for turn in turns:
         for start, end in _find(SYCOPHANCY, turn):
-            begin, stop = sentence_at(turn.own, max(start, end - 2))
-            following = next(((s, e) for s, e in sentences(turn.own) if s >= stop), None)
-            near = turn.own[begin:stop] + " " + (turn.own[slice(*following)] if following else "")
+            near = _sentence_and_next(turn, max(start, end - 2))
             agrees = re.search(r"\b(?:right|correct|agree|catch)\b", turn.own[start:end], re.IGNORECASE)
             if agrees and CORRECTION.search(near):
                 continue

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from whileai_select import select, select_rl
 
 from whileai_kernel.errors import ParameterError, RowError
-from whileai_select import select, select_rl
 
 
 def row(task="t", index=0, reward=1.0, **more):
@@ -230,7 +230,7 @@ def test_unknown_words_name_the_nearest():
         lambda: select([], rate="shrunk"),
         lambda: select([], stratify=("fault",)),
     ):
-        with pytest.raises(ParameterError, match="did you mean|use one of"):
+        with pytest.raises(ParameterError, match=r"did you mean|use one of"):
             call()
     for bad in ({"band": (0.8, 0.2)}, {"min_group": 0}, {"size": -1}, {"penalty": 2.0}):
         with pytest.raises(ParameterError):
