@@ -382,28 +382,50 @@ def _short(error: Exception) -> str:
     return str(error).split("\n", 1)[0][:160]
 
 
-_OPEN = re.compile(r"[{\[]")
+# An opening bracket that JSON may follow: a key or the end of an object, a value or the end of a list.
+_OPEN = re.compile(r'\{(?=\s{0,200}["}])|\[(?=\s{0,200}[\[{"\d\-tfn\]])')
+_MAX_FAILED = 500  # starts that turn out not to be JSON, before the search gives up: each costs a pass over the text
+_SPAN = 2_000_000
+_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.S)
+
+
+def _bracket_end(text: str, start: int) -> int | None:
+    """Return the offset after the bracket that closes the one at `start`, texts skipped, or `None`."""
+    depth = 0
+    for token in _BRACKET.finditer(text, start):
+        depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(token.group(), 0)
+        if depth == 0:
+            return token.end()
+    return None
 
 
 def _json_in_prose(text: str, problem: str, budget: int) -> FoundJSON:
-    """Return the last complete object or array that stands in the text, reading at most `budget` characters."""
+    """Return the last complete object or array that stands in the text, reading at most `budget` characters.
+
+    What stands inside a broken object does not count, and an object that is never closed ends the search.
+    """
     last: FoundJSON | None = None
-    at = 0
-    while budget > 0 and (token := _OPEN.search(text, at)):
+    at, failed = 0, 0
+    while budget > 0 and failed < _MAX_FAILED and (token := _OPEN.search(text, at)):
+        start = token.start()
         try:
-            value, end = _DECODER.raw_decode(text, token.start())
-        except json.JSONDecodeError as error:
-            budget -= max(1, error.pos - token.start())
-            at = token.start() + 1
-            continue
+            value, length = _DECODER.raw_decode(text[start : start + _SPAN])
         except (ValueError, RecursionError) as error:
-            # Well-formed brackets with a forbidden content: it is the answer as far as it goes, and it is wrong.
+            if isinstance(error, RecursionError):
+                return FoundJSON(None, "not JSON: nested too deeply", "prose")
+            end = _bracket_end(text, start)
+            budget -= 10 * ((end or len(text)) - start)
+            failed += 1
+            if end is None and token.group() == "{":
+                return FoundJSON(None, "not JSON: an object is not closed", "prose")
+            if end is None:
+                at = start + 1
+                continue
             last = FoundJSON(None, f"not JSON: {_short(error)}", "prose")
-            budget -= 2_000
-            at = token.start() + 1
+            at = end
             continue
-        budget -= end - token.start()
+        budget -= length
         if not (isinstance(value, list) and not value):
             last = FoundJSON(value, "", "prose")
-        at = end
+        at = start + length
     return last or FoundJSON(None, problem)
