@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from whileai_kernel.defaults import THRESHOLD
 from whileai_kernel.errors import RowError
 from whileai_kernel.messages import check_messages, final_text_of
-from whileai_kernel.rows import SCHEMA_VERSION, Row, content_id, ordered
+from whileai_kernel.rows import KEY_ORDER, SCHEMA_VERSION, Row, content_id, ordered
 
 __all__ = ["Judgment", "Marker", "Rollout", "RowParts", "Scorer", "Task", "from_row", "to_row"]
 
@@ -74,7 +74,7 @@ class Rollout(_Frozen):
         index: Number of the rollout within its task, from 0.
         policy: Who acted: name, model, version, prompt_hash, sampling.
         messages: The conversation in the one message model.
-        final_text: Text of the last assistant turn, `None` when there is none.
+        final_text: Text of the last assistant turn (by default read from the messages), `None` when there is none.
         finish_reason: Why the last reply ended (`stop`, `length`, `tool_calls`, ...); `None` is unknown.
         outcome: How the run ended: `completed`, `truncated` or `failed`.
         error: Type and message when the run failed.
@@ -85,7 +85,7 @@ class Rollout(_Frozen):
     """
 
     rollout_id: str = ""
-    index: int = Field(default=0, ge=0)
+    index: int = Field(default=0, ge=0, strict=True)
     policy: dict[str, Any] = Field(default_factory=dict)
     messages: tuple[dict[str, Any], ...] = ()
     final_text: str | None = None
@@ -105,7 +105,7 @@ class Rollout(_Frozen):
 
     @model_validator(mode="after")
     def _final_text(self) -> Rollout:
-        if self.final_text is None and self.messages:
+        if "final_text" not in self.model_fields_set and self.messages:
             object.__setattr__(self, "final_text", final_text_of(self.messages))
         return self
 
@@ -131,12 +131,12 @@ class Judgment(_Frozen):
         threshold: Reward from which the rollout passes.
     """
 
-    reward: float | None = Field(default=None, ge=0.0, le=1.0, allow_inf_nan=False)
+    reward: float | None = Field(default=None, ge=0.0, le=1.0, allow_inf_nan=False, strict=True)
     status: Status = "missing"
     reason: str | None = None
     scorer: Scorer | None = None
     evidence: dict[str, Any] = Field(default_factory=dict)
-    threshold: float = Field(default=THRESHOLD.value, ge=0.0, le=1.0, allow_inf_nan=False)
+    threshold: float = Field(default=THRESHOLD.value, ge=0.0, le=1.0, allow_inf_nan=False, strict=True)
 
     @model_validator(mode="after")
     def _three_states(self) -> Judgment:
@@ -160,7 +160,7 @@ class Marker(_Frozen):
     """One observation on a rollout; 1.0 is the good outcome, for every marker; never the training reward."""
 
     name: str = Field(min_length=1)
-    value: float | None = Field(default=None, ge=0.0, le=1.0, allow_inf_nan=False)
+    value: float | None = Field(default=None, ge=0.0, le=1.0, allow_inf_nan=False, strict=True)
     evidence: Any = None
 
 
@@ -179,7 +179,6 @@ class RowParts:
 _TASK = tuple(Task.model_fields)
 _ROLLOUT = tuple(Rollout.model_fields)
 _JUDGMENT = tuple(Judgment.model_fields)
-_ROW_ONLY = ("schema_version", "markers", "marker_evidence", "judgments")
 _ALWAYS = {"task_id", "rollout_id", "index", "prompt", "final_text"}
 M = TypeVar("M", bound=_Frozen)
 
@@ -232,24 +231,37 @@ def to_row(
     if others:
         row["judgments"] = others
     for key, value in (extra or {}).items():
-        if key in (*_TASK, *_ROLLOUT, *_JUDGMENT, *_ROW_ONLY):
+        if key in KEY_ORDER:
             raise RowError(f"extra key {key!r} shadows a key of the row", fix="use another key", field=key)
         row[key] = value
     return ordered(row)
 
 
-def _build(model: type[M], values: Mapping[str, Any]) -> M:
+def _build(model: type[M], values: Mapping[str, Any], place: str = "") -> M:
     try:
         return model.model_validate(values)
     except ValidationError as err:
         first = err.errors(include_url=False)[0]
-        place = ".".join(str(p) for p in first["loc"]) or next(iter(values), "")
+        if isinstance(known := first.get("ctx", {}).get("error"), RowError):
+            raise known from None
+        inside = ".".join(str(part) for part in first["loc"]) or next(iter(values), "")
         raise RowError(
             f"{model.__name__}: {first['msg']}",
             why=f"got {first.get('input')!r:.120}",
             fix="correct the field, or leave the key out",
-            field=place,
+            field=f"{place}.{inside}" if place else inside,
         ) from None
+
+
+def _given(row: Any, names: Iterable[str] | None = None) -> Row:
+    return {k: row[k] for k in (row if names is None else names) if row.get(k) is not None}
+
+
+def _held(row: Mapping[str, Any], key: str, kind: type, empty: Any) -> Any:
+    value = empty if row.get(key) is None else row[key]
+    if not isinstance(value, kind):
+        raise RowError(f"{key} must be a {kind.__name__}, not {type(value).__name__}", fix="see the schema", field=key)
+    return value
 
 
 def from_row(row: Mapping[str, Any]) -> RowParts:
@@ -258,24 +270,24 @@ def from_row(row: Mapping[str, Any]) -> RowParts:
     Raises:
         RowError: A known key has a value that its model does not accept; names the field.
     """
-
-    def part(names: tuple[str, ...], source: Mapping[str, Any] = row) -> Row:
-        return {k: source[k] for k in names if k in source and source[k] is not None}
-
-    values = part(_TASK)
-    values.setdefault("prompt", "")
-    verdict = part(_JUDGMENT)
+    rollout = _given(row, _ROLLOUT)
+    if "final_text" in row:
+        rollout["final_text"] = row["final_text"]
+    verdict = _given(row, _JUDGMENT)
     verdict.setdefault("status", "ok" if "reward" in verdict else "missing")
-    evidence = row.get("marker_evidence") or {}
-    marks = row.get("markers") or {}
-    if not isinstance(marks, Mapping):
-        raise RowError("markers must be a mapping of name to value", fix="use {'name': 1.0}", field="markers")
-    known = {*_TASK, *_ROLLOUT, *_JUDGMENT, *_ROW_ONLY}
+    evidence = _held(row, "marker_evidence", Mapping, {})
+    marks = _held(row, "markers", Mapping, {})
+    stray = [name for name in evidence if name not in marks]
+    if stray:
+        raise RowError(f"there is no marker {stray[0]!r}", fix="name it in markers too", field="marker_evidence")
+    others = [_held({"judgments": j}, "judgments", Mapping, {}) for j in _held(row, "judgments", list, [])]
     return RowParts(
-        task=_build(Task, values),
-        rollout=_build(Rollout, part(_ROLLOUT)),
+        task=_build(Task, {"prompt": "", **_given(row, _TASK)}),
+        rollout=_build(Rollout, rollout),
         judgment=_build(Judgment, verdict),
-        judgments=tuple(_build(Judgment, part(_JUDGMENT, j)) for j in row.get("judgments") or ()),
-        markers=tuple(_build(Marker, {"name": k, "value": v, "evidence": evidence.get(k)}) for k, v in marks.items()),
-        extra={k: v for k, v in row.items() if k not in known},
+        judgments=tuple(_build(Judgment, _given(j), f"judgments[{i}]") for i, j in enumerate(others)),
+        markers=tuple(
+            _build(Marker, {"name": k, "value": v, "evidence": evidence.get(k)}, "markers") for k, v in marks.items()
+        ),
+        extra={k: v for k, v in row.items() if k not in KEY_ORDER},
     )

@@ -105,7 +105,7 @@ def task_key(row: Mapping[str, Any]) -> str:
         return task_id
     if isinstance(task_id, int) and not isinstance(task_id, bool):
         return str(task_id)
-    if task_id is not None:
+    if task_id not in (None, ""):
         raise RowError(f"task_id must be text, not {task_id!r:.80}", fix="give each row a task_id", field="task_id")
     prompt = row.get("prompt")
     if isinstance(prompt, str | list) and prompt:
@@ -129,7 +129,7 @@ def group_by_task(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[s
         try:
             key = task_key(row)
         except RowError as err:
-            raise RowError(err.what, err.why, err.fix, row=position) from None
+            raise err.at(row=position) from None
         groups.setdefault(key, []).append(row)
     return groups
 
@@ -147,7 +147,9 @@ def passed(
     reward = row.get("reward")
     if reward is None:
         return None
-    limit = threshold if threshold is not None else row.get("threshold", THRESHOLD.value)
+    limit = row.get("threshold") if threshold is None else threshold
+    if limit is None:
+        limit = THRESHOLD.value
     return bool(reward >= limit - tolerance)
 
 
@@ -175,16 +177,16 @@ def strip_privileged(value: Any) -> Any:
     return value
 
 
-def _column(name: str, values: Iterable[Any] | None, n: int) -> Sequence[Any]:
+def _column(name: str, values: Iterable[Any] | None, n: int | None = None) -> Sequence[Any]:
     if values is None:
-        return [None] * n
+        return [None] * (n or 0)
     if isinstance(values, str | bytes | Mapping):
         raise ParameterError(
             f"{name} must be a list with one entry per prompt, not {type(values).__name__}",
             fix=f"pass {name}=[...]",
         )
     column = list(values)
-    if len(column) != n:
+    if n is not None and len(column) != n:
         raise ParameterError(
             f"{name} has {len(column)} entries for {n} prompts",
             why="prompts, completions and every other column are read side by side",
@@ -233,7 +235,7 @@ def make_rows(
 
     if isinstance(prompts, str | bytes | Mapping):
         raise ParameterError(f"prompts must be a list, not {type(prompts).__name__}", fix="pass prompts=[...]")
-    prompt_list = list(prompts)
+    prompt_list = _column("prompts", prompts)
     n = len(prompt_list)
     columns = zip(
         _column("completions", completions, n),
@@ -257,6 +259,10 @@ def make_rows(
         messages = normalise_messages([*head, *tail])
         ask = next((text_of(m.get("content")) for m in reversed(head) if m.get("role") == "user"), "")
         judgment, extra_markers = to_judgment(verdict, threshold=threshold)
+        checked, given_markers = to_judgment({"reward": None, "markers": marks})
+        if checked.evidence:
+            problem = next(iter(checked.evidence.values()))
+            raise RowError(f"markers are not names with values in [0, 1]: {problem}", row=position, field="markers")
         key = str(task_id) if task_id is not None else content_id("task", prompt)
         index = seen[key] = seen.get(key, -1) + 1
         row: Row = {
@@ -267,7 +273,7 @@ def make_rows(
             "prompt": prompt if isinstance(prompt, str) else ask,
             "final_text": completion if isinstance(completion, str) else final_text_of(tail),
             **judgment.columns(),
-            "markers": {**extra_markers, **(marks or {})},
+            "markers": {**extra_markers, **given_markers},
             "messages": messages,
             "finish_reason": finish,
             "outcome": "truncated" if finish in LENGTH_REASONS else "completed",
