@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 
-__all__ = ["PassAt"]
+__all__ = ["Compare", "HoldoutSize", "PassAt", "SelfCheck"]
 
 
 def say(text: str) -> None:
@@ -46,3 +46,110 @@ class PassAt:
         )
         say(json.dumps(report.to_dict(), indent=2) if args.json else str(report))
         return 0
+
+
+class Compare:
+    """`wai compare BEFORE AFTER`: exit code 0 without a regression, 1 with one, 2 where nothing can be compared."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the options of the command."""
+        parser.add_argument("before", help="rows of the first policy")
+        parser.add_argument("after", help="rows of the second policy, on the same tasks")
+        parser.add_argument("--target", default="pass@1", help="metric that the verdict is about (default pass@1)")
+        parser.add_argument(
+            "--must-not-regress",
+            nargs="+",
+            default=[],
+            metavar="METRIC",
+            help="metrics whose regression is exit code 1",
+        )
+        parser.add_argument("--proxy", default=None, metavar="METRIC", help="metric that was trained on")
+        parser.add_argument("--holm", action="store_true", help="adjust over all metrics")
+        parser.add_argument("--unpaired", action="store_true", help="compare the means of two different task sets")
+        parser.add_argument("--run-std", type=float, default=None, help="standard deviation between re-runs")
+        parser.add_argument("--run-std-runs", type=int, default=None, help="re-runs behind --run-std")
+        parser.add_argument("--margin", type=float, default=None, help="size of a difference that would matter")
+        parser.add_argument("--allow", nargs="+", default=[], help="scoring, prompts, truncation, graded or shared")
+        parser.add_argument("--threshold", type=float, default=None, help="reward from which a rollout passes")
+        parser.add_argument("--confidence", type=float, default=0.95, help="level of the intervals (default 0.95)")
+        parser.add_argument("--cluster", default=None, metavar="FIELD", help="field of tasks that belong together")
+        parser.add_argument("--json", action="store_true", help="print the report as JSON")
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Print the report and return its exit code."""
+        from whileai_measure.comparison import compare
+
+        report = compare(
+            args.before,
+            args.after,
+            target=args.target,
+            must_not_regress=args.must_not_regress,
+            proxy=args.proxy,
+            adjust="holm" if args.holm else None,
+            paired=not args.unpaired,
+            run_std=args.run_std,
+            run_std_runs=args.run_std_runs,
+            margin=args.margin,
+            allow=args.allow,
+            threshold=args.threshold,
+            confidence=args.confidence,
+            cluster=args.cluster,
+        )
+        say(json.dumps(report.to_dict(), indent=2) if args.json else str(report))
+        return report.exit_code
+
+
+class HoldoutSize:
+    """`wai holdout-size EFFECT`: how many tasks a comparison needs."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the options of the command."""
+        parser.add_argument("effect", type=float, help="difference of pass@1 to detect, for example 0.05")
+        parser.add_argument("--rows", default=None, help="baseline rows to estimate the spread from")
+        parser.add_argument("--after", default=None, help="rows of a pilot of the second policy")
+        parser.add_argument("--spread", type=float, default=None, help="standard deviation of a task's difference")
+        parser.add_argument("--baseline", type=float, default=None, help="pass@1 before, for a model without rows")
+        parser.add_argument("-k", type=int, default=None, help="rollouts per task and side")
+        parser.add_argument("--power", type=float, default=0.8, help="chance of detecting it (default 0.8)")
+        parser.add_argument(
+            "--confidence", type=float, default=0.95, help="1 minus the size of the test (default 0.95)"
+        )
+        parser.add_argument("--json", action="store_true", help="print the report as JSON")
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Print the answer; exit code 2 where there is none."""
+        from whileai_measure.power import holdout_size
+
+        report = holdout_size(
+            args.effect,
+            rows=args.rows,
+            after=args.after,
+            spread=args.spread,
+            baseline=args.baseline,
+            k=args.k,
+            power=args.power,
+            confidence=args.confidence,
+        )
+        say(json.dumps(report.to_dict(), indent=2) if args.json else str(report))
+        return 0 if report.tasks is not None else 2
+
+
+class SelfCheck:
+    """`wai self-check`: coverage, false alarms and power by simulation, as a table."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the options of the command."""
+        parser.add_argument("--tasks", type=int, nargs="+", default=[3, 6, 10, 30, 100], help="numbers of tasks")
+        parser.add_argument("-k", type=int, default=4, help="rollouts per task (default 4)")
+        parser.add_argument("--effect", type=float, default=0.1, help="true difference behind the power")
+        parser.add_argument("--trials", type=int, default=1000, help="simulated evaluations per line")
+        parser.add_argument("--seed", type=int, default=0, help="seed of the simulation")
+        parser.add_argument("--json", action="store_true", help="print the report as JSON")
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Print the table; exit code 1 where a claim does not hold."""
+        from whileai_measure.selfcheck import self_check
+
+        report = self_check(tasks=args.tasks, k=args.k, effect=args.effect, trials=args.trials, seed=args.seed)
+        say(json.dumps(report.to_dict(), indent=2) if args.json else str(report))
+        return 0 if report.ok else 1

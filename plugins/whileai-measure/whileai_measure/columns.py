@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
     Bools = npt.NDArray[np.bool_]
 
-__all__ = ["Columns", "Label", "RowsLike", "extract", "safe"]
+__all__ = ["Columns", "Label", "RowsLike", "extract", "row_stream", "safe"]
 
 RowsLike = Iterable[Mapping[str, Any]] | str | Path | Any
 """Rows, an iterator of rows, a path, or a pandas, polars or Arrow table."""
@@ -206,6 +206,21 @@ def _blocks(source: RowsLike) -> Iterator[_Block]:
     while block := list(islice(stream, BLOCK)):
         yield _Block(block, None, start)
         start += len(block)
+
+
+def row_stream(source: RowsLike) -> Iterator[Mapping[str, Any]]:
+    """Yield whole rows of any accepted source, for calls that read more than columns.
+
+    Raises:
+        RowError: A row is no mapping.
+        ParameterError: The source is none of the accepted kinds.
+    """
+    for block in _blocks(source):
+        if block.rows is not None:
+            yield from block.rows
+        elif block.table:
+            names = list(block.table)
+            yield from (dict(zip(names, cells, strict=True)) for cells in zip(*block.table.values(), strict=True))
 
 
 def _frame(source: Any, top: str) -> dict[str, list[Any]]:

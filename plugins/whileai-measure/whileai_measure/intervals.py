@@ -62,6 +62,13 @@ class Estimate:
         """Width of the interval."""
         return None if self.low is None or self.high is None else self.high - self.low
 
+    @property
+    def arms(self) -> tuple[float, float]:
+        """Distance of the bounds from the value, downwards and upwards; 1 where there is none."""
+        if self.value is None or self.low is None or self.high is None:
+            return 1.0, 1.0
+        return self.value - self.low, self.high - self.value
+
     def __str__(self) -> str:
         if self.value is None or self.low is None or self.high is None:
             return "n/a"

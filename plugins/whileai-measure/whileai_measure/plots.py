@@ -16,10 +16,20 @@ from typing import TYPE_CHECKING
 from whileai_measure.columns import safe
 
 if TYPE_CHECKING:
+    from whileai_measure.comparison import Comparison
     from whileai_measure.intervals import Estimate
     from whileai_measure.passat import PassAt
 
-__all__ = ["curve_plot", "differences_plot", "interval_plot", "pass_at_html", "pass_at_plot", "table"]
+__all__ = [
+    "comparison_html",
+    "comparison_plot",
+    "curve_plot",
+    "differences_plot",
+    "interval_plot",
+    "pass_at_html",
+    "pass_at_plot",
+    "table",
+]
 
 INK, MUTED, GRID, BLUE, ORANGE = "#444", "#777", "#ccc", "#2b6cb0", "#c05621"
 STYLE = 'font-family="system-ui, sans-serif" font-size="12"'
@@ -82,7 +92,8 @@ def interval_plot(
         )
         body.append(
             f'<line x1="{x(lo):.1f}" x2="{x(hi):.1f}" y1="{y:.1f}" y2="{y:.1f}" stroke="{BLUE}" stroke-width="5" '
-            f'stroke-opacity="0.45" stroke-linecap="round"/><circle cx="{x(value):.1f}" cy="{y:.1f}" r="4" fill="{BLUE}"/>'
+            'stroke-opacity="0.45" stroke-linecap="round"/>'
+            f'<circle cx="{x(value):.1f}" cy="{y:.1f}" r="4" fill="{BLUE}"/>'
         )
         text = f"{value:+.2f}" if zero else f"{value:.2f}"
         body.append(f'<text x="{left + 348}" y="{y + 4:.1f}" fill="{INK}">{text} [{lo:.2f}..{hi:.2f}]</text>')
@@ -120,7 +131,8 @@ def curve_plot(series: Sequence[tuple[str, Sequence[tuple[int, float, float, flo
             at = x(k) + shift
             body.append(
                 f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{y(lo):.1f}" y2="{y(hi):.1f}" stroke="{colour}" '
-                f'stroke-width="4" stroke-opacity="0.35"/><circle cx="{at:.1f}" cy="{y(v):.1f}" r="3.5" fill="{colour}"/>'
+                'stroke-width="4" stroke-opacity="0.35"/>'
+                f'<circle cx="{at:.1f}" cy="{y(v):.1f}" r="3.5" fill="{colour}"/>'
             )
         if points:
             k, v, _, _ = points[-1]
@@ -155,8 +167,8 @@ def differences_plot(deltas: Sequence[float], low: float, high: float, title: st
         colour = BLUE if d > 0 else ORANGE
         a, b = min(y(d), y(0)), max(y(d), y(0))
         body.append(
-            f'<rect x="{left + i * bar:.2f}" y="{a:.1f}" width="{max(bar - 0.5, 0.5):.2f}" height="{max(b - a, 1):.1f}" '
-            f'fill="{colour}" fill-opacity="0.75"/>'
+            f'<rect x="{left + i * bar:.2f}" y="{a:.1f}" width="{max(bar - 0.5, 0.5):.2f}" '
+            f'height="{max(b - a, 1):.1f}" fill="{colour}" fill-opacity="0.75"/>'
         )
     mean = sum(ordered) / len(ordered) if ordered else 0.0
     body.append(
@@ -213,3 +225,25 @@ def pass_at_plot(report: PassAt) -> str:
 def pass_at_html(report: PassAt) -> str:
     """Return the report as HTML for a notebook."""
     return report_html(str(report).split("\n"), pass_at_plot(report))
+
+
+def comparison_plot(report: Comparison) -> str:
+    """Return the interval of every change, and the paired differences of the target."""
+    items = [
+        (name, c.delta, c.low, c.high)
+        for name, c in report.changes.items()
+        if c.delta is not None and c.low is not None and c.high is not None
+    ]
+    if not items:
+        return ""
+    reach = max(0.05, *(max(abs(low), abs(high)) for *_, low, high in items))
+    out = interval_plot(items, f"after - before: {report.verdict}", domain=(-reach, reach), zero=True)
+    target = report.change
+    if target is not None and target.deltas and target.low is not None and target.high is not None:
+        out += differences_plot(target.deltas, target.low, target.high, f"{target.metric}: difference of each task")
+    return out
+
+
+def comparison_html(report: Comparison) -> str:
+    """Return the comparison as HTML for a notebook."""
+    return report_html(str(report).split("\n"), comparison_plot(report))
