@@ -24,7 +24,6 @@ def card_text(manifest: Mapping[str, Any]) -> str:
         front += ["dataset_info:", "  features:", features_yaml(columns)]
     front.append("---")
     dropped = [f"* {count} rows left out: {reason}" for reason, count in manifest["dropped"].items()]
-    switches = [f"* set `{name}={value}`" for name, value in manifest["trainer"]["switches"].items()]
     body = [
         "",
         f"# {manifest['kind']} data for {manifest['target']}",
@@ -32,7 +31,6 @@ def card_text(manifest: Mapping[str, Any]) -> str:
         f"{manifest['written']} records from {manifest['rows']} rollouts of {manifest['tasks']} tasks.",
         "",
         *dropped,
-        *switches,
         *(f"* {note}" for note in manifest["notes"]),
         "",
         "```python",

@@ -258,7 +258,7 @@ def _samples(
 ) -> Iterator[Sample]:
     reasoning = options.reasoning or target.reasoning
     ready: list[tuple[Mapping[str, Any], list[dict[str, Any]]]] = []
-    figures = group_figures(rows) if options.kind == "rewarded" or "group" in target.meta else {}
+    figures = group_figures(rows) if "group" in "".join(target.columns(options.kind)) else {}
     one_by_one = options.kind in ("sft", "rewarded")
     for position, row in enumerate(rows):
         if options.kind != "eval" and row.get("split") in HELD_OUT and "held_out" not in allow:
@@ -274,16 +274,27 @@ def _samples(
             reason = "not scored"
         if not reason and target.name == "anthropic" and prompt_of([m for m in done.messages if m["role"] not in ("system", "developer")]) == []:
             reason = "does not begin with the user"
+        messages = _without_tail(done.messages) if one_by_one else done.messages
+        if not reason and one_by_one and target.name == "openai" and messages[-1]["role"] == "tool":
+            reason = "ends on a tool result"
         if reason:
             tally.dropped[reason] += 1
         elif one_by_one:
-            yield from _conversation(target, row, done.messages, options, figures.get(task_key(row)), tally)
+            yield from _conversation(target, row, messages, options, figures.get(task_key(row)), tally)
         else:
             ready.append((row, done.messages))
     if options.kind == "preference":
         yield from _pairs(ready, options, tally)
     elif not one_by_one:
         yield from _tasks(ready, tally)
+
+
+def _without_tail(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return a conversation without what was said to the assistant after its last turn: nothing follows it."""
+    end = len(messages)
+    while end and messages[end - 1]["role"] in ("user", "system", "developer"):
+        end -= 1
+    return messages[:end]
 
 
 def _conversation(
@@ -430,7 +441,7 @@ def _notes(
         notes.append(f"{len(tally.flags)} flagged: {shown}{f'; and {more} more' if more > 0 else ''}")
     if tally.declared:
         notes.append(f"integers beyond 64 bits became text at {', '.join(sorted(tally.declared))}")
-    if options.kind == "sft":
+    if options.kind == "sft" and "reward" not in target.columns("sft"):
         failing = sum(1 for r in rows if passed(r) is False)
         if failing:
             notes.append(f"{failing} of {len(rows)} rows did not pass; select rows first if only passing ones should teach")

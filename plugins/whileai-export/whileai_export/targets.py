@@ -50,7 +50,7 @@ class Target:
         mask: How the target learns what is trained: `weight` per message, `split` into prompt and completion,
             `history` (a switch that masks all but the last turn), or `none`.
         shapes: Kind to the columns of its record, in order.
-        meta: Columns of every record beside the kind's own.
+        meta: Further columns of `sft` records.
         reasoning: Default treatment of reasoning.
         optional: Columns that are left out of a JSONL record in which they are empty.
     """
@@ -65,7 +65,7 @@ class Target:
 
     def columns(self, kind: str) -> Columns:
         """Return the columns of a kind's records with their types, in order."""
-        return {**self.shapes[kind], **self.meta}
+        return {**self.shapes[kind], **(self.meta if kind == "sft" else {})}
 
     def record(self, sample: Sample, kind: str, *, weights: bool = False) -> Record:
         """Return the record of a sample, without anything private.

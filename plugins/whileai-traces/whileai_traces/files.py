@@ -232,7 +232,8 @@ def _damaged(path: Path, text: str, on_problem: OnProblem) -> Iterator[tuple[str
     if stripped.startswith("["):
         offset = len(text) - len(stripped)
         for number, (start, piece) in enumerate(_split_array(stripped), start=1):
-            line = text.count("\n", 0, offset + start) + 1
+            blank = len(piece) - len(piece.lstrip())
+            line = text.count("\n", 0, offset + start + blank) + 1
             where = f"item {number} (line {line})"
             try:
                 yield where, loads(piece)

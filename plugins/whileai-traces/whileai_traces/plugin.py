@@ -20,3 +20,9 @@ def wai_register_sources(register: Any) -> None:
     """Register the formats that can be read."""
     for name, target, summary, needs in SOURCES:
         register(name, f"whileai_traces.{target}", summary=summary, needs=needs)
+
+
+@hookimpl
+def wai_register_commands(register: Any) -> None:
+    """Register `wai convert`."""
+    register("convert", "whileai_traces.command:ConvertCommand", summary="Recorded runs to rows or to a trainer's format")

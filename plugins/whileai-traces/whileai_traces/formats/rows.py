@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from whileai_kernel.errors import RowError
 from whileai_kernel.protocols import ReadProblem
-from whileai_kernel.rowio import migrate, read_rows
+from whileai_kernel.rowio import loads, migrate
 from whileai_kernel.rows import Row, task_key
 
 from whileai_traces.build import RowBuilder
@@ -39,14 +39,26 @@ class Rows:
         return CERTAIN.value if hits else (LIKELY.value if any("rollout_id" in r for r in rows) else 0.0)
 
     def read(self, path: Path, *, on_problem: OnProblem) -> Iterator[Row]:
-        """Yield the rows of a file; a line that cannot be read costs that line alone."""
+        """Yield the rows of a file; a line that cannot be read costs that line alone.
 
-        def relay(problem: ReadProblem) -> None:
-            on_problem(ReadProblem(str(path), problem.where, problem.message))
-
+        Raises:
+            SchemaVersionError: A row is newer than this kernel; the error names the upgrade.
+        """
         with open_bytes(path) as stream:
-            for number, row in enumerate(read_rows(_text_lines(path, stream, on_problem), relay), start=1):
-                if _usable(row, f"row {number}", path, on_problem):
+            for number, line in enumerate(stream, start=1):
+                where = f"line {number}"
+                try:
+                    text = (line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line).decode("utf-8").strip(" \t\r\n")
+                    if not text:
+                        continue
+                    row = loads(text)
+                    if not isinstance(row, dict):
+                        raise ValueError(f"a row is a JSON object, not {type(row).__name__}")
+                except ValueError as err:
+                    on_problem(ReadProblem(str(path), where, str(err)))
+                    continue
+                row = migrate(row)
+                if _usable(row, where, path, on_problem):
                     yield row
 
     def rows(self, records: Any, build: RowBuilder) -> Iterator[Row]:
@@ -67,12 +79,3 @@ def _usable(row: Row, where: str, path: Path, on_problem: OnProblem) -> bool:
         on_problem(ReadProblem(str(path), where, err.what))
         return False
     return True
-
-
-def _text_lines(path: Path, stream: Any, on_problem: OnProblem) -> Iterator[str]:
-    for number, line in enumerate(stream, start=1):
-        try:
-            yield line.decode("utf-8")
-        except UnicodeDecodeError as err:
-            on_problem(ReadProblem(str(path), f"line {number}", f"is not UTF-8: {err.reason} at byte {err.start}"))
-            yield ""
