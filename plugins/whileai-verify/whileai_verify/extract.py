@@ -121,6 +121,14 @@ def _after(text: str, at: int) -> str:
     return rest.split("\n", 1)[0]
 
 
+def _unpaired(value: str) -> str:
+    """Remove emphasis at the end whose beginning belongs to the marker: `**Answer: 73**`."""
+    for mark in ("**", "__", "`", "*"):
+        if value.endswith(mark) and value.count(mark) % 2:
+            value = value[: -len(mark)].rstrip()
+    return value
+
+
 def _clause(value: str) -> str:
     """Cut a value that prose follows at the end of its sentence or clause, outside of brackets and mathematics."""
     if value.lstrip().startswith(("$", "\\(", "\\[", "`")):
@@ -171,13 +179,13 @@ def marked_answers(text: str, markers: Sequence[str] | None = None) -> list[Mark
         found.append(Marked(token.group(1).strip(), "hash", token.start(), True))
     for token in _PHRASE.finditer(text):
         strong = bool(token["final"] or token["colon"])
-        value = _clause(_after(text, token.end()))
+        value = _unpaired(_clause(_after(text, token.end())))
         at = token.start()
         if any(b in box_starts for b in range(token.end(), token.end() + 12)):
             continue  # the box that follows is the answer
         found.append(Marked(value, "phrase", at, strong))
     for token in _LABEL.finditer(text):
-        found.append(Marked(_after(text, token.end()).strip(), "label", token.start(), False))
+        found.append(Marked(_unpaired(_after(text, token.end()).strip()), "label", token.start(), False))
     return sorted(found, key=lambda m: m.start)
 
 
@@ -224,7 +232,7 @@ def strip_decoration(text: str, *, quotes: bool = False) -> str:
     text = text.strip()
     for _ in range(12):
         before = text
-        if text.endswith((".", "。", ";", ",", "!")) and not text.endswith("..."):
+        if text.endswith((".", "。", ";", ",")) and not text.endswith("..."):
             text = text[:-1].rstrip()
         if text.startswith("\\boxed") or text.startswith("\\fbox"):
             inner = boxes(text)
