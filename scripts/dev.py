@@ -179,7 +179,7 @@ def docs(args):
 def bench(args):
     """The benchmark programs in tests/bench, one after the other."""
     ensure_environment("dev")
-    for path in sorted(ROOT.glob("tests/bench/bench_*.py")):
+    for path in sorted(ROOT.glob("tests/bench/[!_]*.py")):
         if not args or any(word in path.name for word in args):
             say(path.name)
             run([PYTHON, path])
