@@ -44,6 +44,7 @@ hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
 KINDS = (
+    "models",
     "agents",
     "writers",
     "sources",
@@ -56,6 +57,11 @@ KINDS = (
     "commands",
 )
 """Kinds that the kernel knows. A plugin adds a kind by adding a hook `wai_register_<kind>` in `wai_addhooks`."""
+
+
+@hookspec
+def wai_register_models(register: Register) -> None:
+    """Register models: chat models behind a server or a library, see `protocols.Model`."""
 
 
 @hookspec

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from whileai_kernel.errors import ParameterError, RowError, unknown_name
+from whileai_kernel.rowio import dumps, loads
 
 __all__ = [
     "CallRecord",
@@ -44,6 +45,7 @@ __all__ = [
 ]
 
 Message = dict[str, Any]
+Pairs = dict[int, int]
 ROLES = ("system", "developer", "user", "assistant", "tool")
 TEXT_PARTS = ("text", "input_text", "output_text")
 REASONING_PARTS = ("thinking", "reasoning", "redacted_thinking")
@@ -92,27 +94,34 @@ class CallRecord:
 
 
 def text_of(content: Any) -> str:
-    """Return the text of a message's content: text, `None`, or a list of parts (images and calls have none)."""
-    if isinstance(content, str):
-        return content
-    if content is None:
-        return ""
-    if isinstance(content, Mapping):
-        content = [content]
-    if isinstance(content, list | tuple):
-        texts = []
-        for part in content:
-            if isinstance(part, str):
-                texts.append(part)
-            elif isinstance(part, Mapping) and part.get("type", "text") in TEXT_PARTS:
-                text = part.get("text", part.get("content", ""))
-                texts.append(text.get("value", "") if isinstance(text, Mapping) else str(text or ""))
-        return "".join(texts)
+    """Return the text of a message's content: text, `None`, or a list of parts (images and calls have none).
+
+    A value that is neither, such as a tool result given as an object, is written as JSON.
+    """
+    if content is None or isinstance(content, str):
+        return content or ""
+    if _are_parts(content):
+        return "".join(map(_text_of_part, content))
+    if isinstance(content, list | tuple | Mapping):
+        return _text_of_part(content) if _are_parts([content]) else dumps(content)
     raise RowError(
         f"content must be text or a list of parts, not {type(content).__name__}",
         fix="use a string or [{'type': 'text', 'text': ...}]",
         field="content",
     )
+
+
+def _are_parts(content: Any) -> bool:
+    return isinstance(content, list | tuple) and all(
+        isinstance(part, str) or (isinstance(part, Mapping) and ("type" in part or "text" in part)) for part in content
+    )
+
+
+def _text_of_part(part: Any) -> str:
+    if isinstance(part, str):
+        return part
+    text = part.get("text", part.get("content", "")) if part.get("type", "text") in TEXT_PARTS else ""
+    return str((text.get("value") if isinstance(text, Mapping) else text) or "")
 
 
 def split_reasoning(text: str) -> tuple[str | None, str | None]:
@@ -130,11 +139,11 @@ def split_reasoning(text: str) -> tuple[str | None, str | None]:
     rest = text[end:]
     opened = _OPEN.search(rest)
     if opened is not None:
-        return text[: end + opened.start()] + rest[opened.start() :], None
+        return _CLOSE.sub("", _OPEN.sub("\n", text)).strip(), None
     if not closes:
         return None, text
     head = text[: closes[-1].start()]
-    return _OPEN.sub("", head).strip(), rest.lstrip()
+    return _CLOSE.sub("", _OPEN.sub("\n", head)).strip(), rest.lstrip()
 
 
 def spoken_text(text: str | None) -> str:
@@ -155,57 +164,74 @@ def parse_arguments(value: Any) -> dict[str, Any] | None:
         if not isinstance(value, str):
             return None
         try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
+            value = loads(value)
+        except ValueError:
             return None
     return dict(value) if isinstance(value, Mapping) else None
 
 
-def _call(raw: Mapping[str, Any]) -> dict[str, Any]:
+def _call(raw: Any) -> dict[str, Any]:
+    if not isinstance(raw, Mapping):
+        raise RowError(f"a tool call must be a mapping, not {type(raw).__name__}", fix="use the OpenAI shape")
     inner = raw.get("function")
     source: Mapping[str, Any] = inner if isinstance(inner, Mapping) else raw
     name = inner if isinstance(inner, str) else source.get("name")
     arguments = source.get("arguments", source.get("input", source.get("args", "")))
     if not isinstance(arguments, str):
-        arguments = json.dumps({} if arguments is None else arguments, ensure_ascii=False)
+        try:
+            arguments = json.dumps({} if arguments is None else arguments, ensure_ascii=False)
+        except (TypeError, ValueError, RecursionError) as err:
+            raise RowError(f"arguments of a call to {name!r:.60} are not JSON: {err}", fix="use JSON values") from None
     call: dict[str, Any] = {
-        "id": raw.get("id") or raw.get("call_id") or raw.get("tool_call_id") or "",
+        "id": str(raw.get("id") or raw.get("call_id") or raw.get("tool_call_id") or ""),
         "type": "function",
         "function": {"name": name if isinstance(name, str) else "", "arguments": arguments},
     }
     if isinstance(inner, Mapping):
-        extra = {k: v for k, v in raw.items() if k not in ("id", "type", "function")}
-        call.update(extra)
-        call["function"].update({k: v for k, v in inner.items() if k not in ("name", "arguments")})
+        call.update({k: v for k, v in raw.items() if k not in call})
+        call["function"].update({k: v for k, v in inner.items() if k not in call["function"]})
     return call
 
 
-def _from_parts(message: Message) -> Iterator[Message]:
-    """Split a message whose content is a list of parts into messages whose content is text."""
-    parts = [p if isinstance(p, Mapping) else {"type": "text", "text": p} for p in message["content"]]
-    kinds = [p.get("type", "text") for p in parts]
-    results = [p for p, kind in zip(parts, kinds, strict=True) if kind == "tool_result"]
-    for part in results:
-        yield {
-            "role": "tool",
-            "tool_call_id": part.get("tool_use_id") or part.get("id") or "",
-            "content": text_of(part.get("content")),
-            **({"is_error": True} if part.get("is_error") else {}),
-        }
-    rest = [p for p in parts if p.get("type") != "tool_result"]
-    if results and not rest:
-        return
-    out = {**message, "content": text_of(rest)}
-    calls = [_call(p) for p in rest if p.get("type") in CALL_PARTS]
+def _normalised(raw: Any) -> Iterator[Message]:
+    if not isinstance(raw, Mapping):
+        raise RowError(
+            f"a message must be a mapping, not {type(raw).__name__}", fix="use {'role': ..., 'content': ...}"
+        )
+    message = dict(raw)
+    if message.get("role") == "function":
+        message["role"] = "tool"
+    if message.get("tool_call_id") is not None:
+        message["tool_call_id"] = str(message["tool_call_id"])
+    legacy = message.pop("function_call", None)
+    calls = message.pop("tool_calls", None) or ([{"function": legacy}] if isinstance(legacy, Mapping) else [])
+    if not isinstance(calls, list | tuple):
+        raise RowError(f"tool_calls must be a list, not {type(calls).__name__}", fix="use [...]", field="tool_calls")
+    calls = [_call(c) for c in calls]
+    parts: Any = [message["content"]] if isinstance(message.get("content"), Mapping) else message.get("content")
+    message["content"] = text_of(message.get("content"))
+    if _are_parts(parts):
+        mappings = [p for p in parts if isinstance(p, Mapping)]
+        results = [p for p in mappings if p.get("type") == "tool_result"]
+        for part in results:
+            result = {"role": "tool", "tool_call_id": part.get("tool_use_id") or part.get("id") or ""}
+            failed = {"is_error": True} if part.get("is_error") else {}
+            yield from _normalised({**result, "content": part.get("content"), **failed})
+        if results and len(results) == len(parts):
+            return
+        # Some tools write a call twice: as a part and as a call.
+        known_ids = {c["id"] for c in calls} - {""}
+        found = [_call(p) for p in mappings if p.get("type") in CALL_PARTS]
+        calls += [c for c in found if c["id"] not in known_ids]
+        thoughts = [str(p.get("thinking") or p.get("text") or "") for p in mappings if p.get("type") in REASONING_PARTS]
+        if any(thoughts) and not message.get("reasoning_content"):
+            message["reasoning_content"] = "\n".join(t for t in thoughts if t)
+        known = (*TEXT_PARTS, *CALL_PARTS, *REASONING_PARTS, "tool_result")
+        if any(p.get("type", "text") not in known for p in mappings):
+            message["content_parts"] = list(parts)
     if calls:
-        out["tool_calls"] = [*(message.get("tool_calls") or []), *calls]
-    thoughts = [str(p.get("thinking") or p.get("text") or "") for p in rest if p.get("type") in REASONING_PARTS]
-    if thoughts and not out.get("reasoning_content"):
-        out["reasoning_content"] = "\n".join(t for t in thoughts if t)
-    known = (*TEXT_PARTS, *CALL_PARTS, *REASONING_PARTS)
-    if any(p.get("type", "text") not in known for p in rest):
-        out["content_parts"] = list(message["content"])
-    yield out
+        message["tool_calls"] = calls
+    yield message
 
 
 def normalise_messages(messages: Iterable[Mapping[str, Any]]) -> list[Message]:
@@ -216,35 +242,17 @@ def normalise_messages(messages: Iterable[Mapping[str, Any]]) -> list[Message]:
     nested ones, argument objects become JSON text.
 
     Raises:
-        RowError: A message is not a mapping, or its role or content cannot be read.
+        RowError: A message is not a mapping, or its role, content or calls cannot be read.
     """
     out: list[Message] = []
     for turn, raw in enumerate(messages):
-        if not isinstance(raw, Mapping):
-            raise RowError(
-                f"a message must be a mapping, not {type(raw).__name__}",
-                fix="use {'role': ..., 'content': ...}",
-                field=f"messages[{turn}]",
-            )
-        message = dict(raw)
-        if message.get("role") == "function":
-            message["role"] = "tool"
-        legacy = message.pop("function_call", None)
-        if isinstance(legacy, Mapping) and not message.get("tool_calls"):
-            message["tool_calls"] = [{"id": "", "function": legacy}]
-        if message.get("tool_calls"):
-            message["tool_calls"] = [_call(c) for c in message["tool_calls"]]
-        else:
-            message.pop("tool_calls", None)
         try:
-            if isinstance(message.get("content"), list | tuple):
-                out.extend(_from_parts(message))
-            else:
-                message["content"] = text_of(message.get("content"))
-                out.append(message)
+            made = list(_normalised(raw))
+            check_messages(made)
         except RowError as err:
-            raise RowError(err.what, err.why, err.fix, field=f"messages[{turn}].content") from None
-    check_messages(out)
+            inside = (err.field or "").partition("].")[2] or err.field or ""
+            raise err.at(field=f"messages[{turn}]{'.' if inside else ''}{inside}") from None
+        out += made
     return out
 
 
@@ -271,31 +279,31 @@ def _calls_of(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return list(message.get("tool_calls") or ())
 
 
-def _turns(messages: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, list[int]]]:
-    """Yield each assistant turn that calls tools with the positions of the tool messages right after it."""
+def _turns(messages: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, list[Mapping[str, Any]], list[int], Pairs]]:
+    """Yield each assistant turn that calls tools: its position, its calls, the positions of the tool messages right
+    after it, and which call (by number) has which of them."""
     for turn, message in enumerate(messages):
         if message.get("role") == "assistant" and _calls_of(message):
             end = turn + 1
             while end < len(messages) and messages[end].get("role") == "tool":
                 end += 1
-            yield turn, list(range(turn + 1, end))
+            calls = _calls_of(message)
+            results = list(range(turn + 1, end))
+            yield turn, calls, results, _pair(calls, [(i, messages[i].get("tool_call_id") or "") for i in results])
 
 
-def _pair(calls: Sequence[Mapping[str, Any]], results: Sequence[tuple[int, Mapping[str, Any]]]) -> dict[int, int]:
+def _pair(calls: Sequence[Mapping[str, Any]], results: list[tuple[int, str]]) -> Pairs:
     """Pair calls with results of one turn by id; without ids only when exactly one pairing is possible."""
     ids = [c.get("id") or "" for c in calls]
-    pairs: dict[int, int] = {}
-    free = list(results)
+    pairs: Pairs = {}
     for n, call_id in enumerate(ids):
-        if call_id and ids.count(call_id) == 1:
-            match = [r for r in free if r[1].get("tool_call_id") == call_id]
-            if len(match) == 1:
-                pairs[n] = match[0][0]
-                free.remove(match[0])
-    open_calls = [n for n in range(len(calls)) if n not in pairs]
-    anonymous = [r for r in free if not r[1].get("tool_call_id")]
-    if len(open_calls) == 1 and len(free) == 1 and (anonymous or not ids[open_calls[0]]):
-        pairs[open_calls[0]] = free[0][0]
+        match = [result for result in results if result[1] == call_id]
+        if call_id and ids.count(call_id) == 1 and len(match) == 1:
+            pairs[n] = match[0][0]
+            results.remove(match[0])
+    waiting = [n for n in range(len(ids)) if n not in pairs]
+    if len(waiting) == 1 and len(results) == 1 and not (results[0][1] and ids[waiting[0]]):
+        pairs[waiting[0]] = results[0][0]
     return pairs
 
 
@@ -306,9 +314,7 @@ def tool_calls(messages: Sequence[Mapping[str, Any]]) -> list[CallRecord]:
     when one pairing alone is possible; otherwise `result` stays `None` and `validate_messages` says so.
     """
     records: list[CallRecord] = []
-    for turn, result_turns in _turns(messages):
-        calls = _calls_of(messages[turn])
-        pairs = _pair(calls, [(i, messages[i]) for i in result_turns])
+    for turn, calls, _, pairs in _turns(messages):
         for n, call in enumerate(calls):
             function = call.get("function") or {}
             text = function.get("arguments")
@@ -341,33 +347,26 @@ def validate_messages(messages: Sequence[Mapping[str, Any]], *, ends_on_call: bo
     """
     problems: list[MessageProblem] = []
     claimed: set[int] = set()
-    for turn, result_turns in _turns(messages):
-        calls = _calls_of(messages[turn])
-        pairs = _pair(calls, [(i, messages[i]) for i in result_turns])
+    for turn, calls, results, pairs in _turns(messages):
         claimed.update(pairs.values())
         ids = [c.get("id") or "" for c in calls]
-        last = turn == len(messages) - 1
-        unpaired = [i for i in result_turns if i not in pairs.values()]
+        open_end = ends_on_call and turn == len(messages) - 1
+        nameless = any(i not in pairs.values() and not messages[i].get("tool_call_id") for i in results)
         for n, call in enumerate(calls):
             label = ids[n] or f"{n} (no id)"
             function = call.get("function") or {}
-            if not function.get("name"):
-                problems.append(MessageProblem(turn, "call_without_name", f"call {label} names no tool"))
-            if parse_arguments(function.get("arguments")) is None:
-                problems.append(
-                    MessageProblem(turn, "arguments_not_json", f"arguments of call {label} are not a JSON object")
-                )
+            found = {
+                "call_without_name": not function.get("name") and f"call {label} names no tool",
+                "arguments_not_json": parse_arguments(function.get("arguments")) is None
+                and f"arguments of call {label} are not a JSON object",
+            }
             if ids[n] and ids.count(ids[n]) > 1:
-                problems.append(MessageProblem(turn, "duplicate_call_id", f"call id {label} repeats in the turn"))
-            elif n not in pairs and not (last and ends_on_call):
-                if unpaired and any(not messages[i].get("tool_call_id") for i in unpaired):
-                    problems.append(
-                        MessageProblem(
-                            turn, "ambiguous_result", f"call {label}: results without id, pairing is a guess"
-                        )
-                    )
-                else:
-                    problems.append(MessageProblem(turn, "call_without_result", f"call {label} has no result"))
+                found["duplicate_call_id"] = f"call id {label} repeats in the turn"
+            elif n not in pairs and nameless:
+                found["ambiguous_result"] = f"call {label}: results without id, pairing is a guess"
+            elif n not in pairs and not open_end:
+                found["call_without_result"] = f"call {label} has no result"
+            problems += [MessageProblem(turn, code, text) for code, text in found.items() if text]
     for turn, message in enumerate(messages):
         if message.get("role") == "tool" and turn not in claimed:
             label = message.get("tool_call_id") or "(no id)"
@@ -380,23 +379,24 @@ def validate_messages(messages: Sequence[Mapping[str, Any]], *, ends_on_call: bo
 def with_unique_ids(messages: Sequence[Mapping[str, Any]]) -> list[Message]:
     """Return messages in which every call id is unique in the conversation; results follow their calls.
 
-    Ids that are already unique are kept. A repeated or missing one becomes `call_<turn>_<position>`.
+    The first call with an id keeps it. A repeated or missing one becomes `call_<turn>_<position>`.
     """
     out = [dict(m) for m in messages]
+    taken = {c.get("id") for m in messages for c in _calls_of(m)} | {m.get("tool_call_id") for m in messages}
     used: set[str] = set()
-    for turn, result_turns in _turns(messages):
-        calls = [{**c} for c in _calls_of(messages[turn])]
-        pairs = _pair(calls, [(i, messages[i]) for i in result_turns])
-        for n, call in enumerate(calls):
+    for turn, calls, _, pairs in _turns(messages):
+        out[turn]["tool_calls"] = [dict(c) for c in calls]
+        for n, call in enumerate(out[turn]["tool_calls"]):
             call_id = call.get("id") or ""
-            while not call_id or call_id in used:
-                base = f"call_{turn}_{n}"
-                call_id = base if base not in used and call_id != base else f"{call_id or base}_"
+            if not call_id or call_id in used:
+                call_id = f"call_{turn}_{n}"
+                while call_id in taken:
+                    call_id += "_"
+                taken.add(call_id)
             used.add(call_id)
             call["id"] = call_id
             if n in pairs:
                 out[pairs[n]]["tool_call_id"] = call_id
-        out[turn]["tool_calls"] = calls
     return out
 
 

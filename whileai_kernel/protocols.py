@@ -22,6 +22,7 @@ __all__ = [
     "Agent",
     "AgentContext",
     "Command",
+    "Completion",
     "Example",
     "ExportReport",
     "Exporter",
@@ -29,6 +30,7 @@ __all__ = [
     "Judge",
     "LedgerEntry",
     "Marker",
+    "Model",
     "ReadProblem",
     "Register",
     "Report",
@@ -122,6 +124,61 @@ class Agent(Protocol):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return text, `{"steps", "final_text"}`, a list of messages, or a Rollout."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One reply of a model.
+
+    Attributes:
+        message: The assistant message, in the one message model.
+        finish_reason: Why it ended, as the server says; `None` is unknown.
+        model: The model that answered, as the server names it.
+        usage: Tokens as the server counts them: `prompt_tokens`, `completion_tokens`.
+        cost_usd: Cost in US dollars; `None` is unknown, never 0 for unknown.
+        logprobs: Log-probabilities of the reply's tokens, as the server gives them.
+        prompt_ids: Token ids of the prompt, when the server gives them.
+        completion_ids: Token ids of the reply, when the server gives them.
+        attempts: Requests that were made for it; 0 when it came from a cache.
+        seconds: Wall-clock seconds, waits included.
+    """
+
+    message: dict[str, Any]
+    finish_reason: str | None = None
+    model: str = ""
+    usage: Mapping[str, int] = field(default_factory=dict)
+    cost_usd: float | None = None
+    logprobs: Any = None
+    prompt_ids: Sequence[int] | None = None
+    completion_ids: Sequence[int] | None = None
+    attempts: int = 1
+    seconds: float = 0.0
+
+
+@runtime_checkable
+class Model(Protocol):
+    """A chat model behind some server or library; its repr never shows a key."""
+
+    id: str
+
+    async def complete(
+        self,
+        messages: Sequence[RowLike],
+        tools: Sequence[RowLike] = (),
+        sampling: RowLike | None = None,
+        *,
+        schema: RowLike | None = None,
+        deadline_s: float | None = None,
+    ) -> Completion:
+        """Answer a conversation.
+
+        Args:
+            messages: Messages in the one message model.
+            tools: OpenAI tool dicts; keys that begin with `x-` are not sent.
+            sampling: `temperature`, `top_p`, `max_tokens`, `seed`, `stop`, `logprobs` and what the server knows.
+            schema: JSON schema that the reply must satisfy, where the server can hold it to one.
+            deadline_s: Seconds for the whole call, retries and waits included.
+        """
 
 
 @runtime_checkable

@@ -17,6 +17,7 @@ import importlib
 import importlib.util
 import inspect
 import os
+import re
 import sys
 import threading
 from collections.abc import Collection
@@ -276,8 +277,16 @@ def make(kind: str, name: str, /, **params: Any) -> Any:
         component = functools.partial(target, **params)
     else:
         component = target
-    stamp(component, Spec(kind, entry.id, entry.plugin.version, params))
+    stamp(component, Spec(kind, entry.id, entry.plugin.version, _public(params)))
     return component
+
+
+_SECRET = re.compile(r"(^|_)(api_?key|key|token|secret|password|passwd|credentials?|authorization)$", re.IGNORECASE)
+
+
+def _public(params: dict[str, Any]) -> dict[str, Any]:
+    """Return parameters as a Spec may show them: judgments store specs, so a key must not get there."""
+    return {name: "[hidden]" if _SECRET.search(name) else value for name, value in params.items()}
 
 
 def _check_params(target: Any, params: dict[str, Any], who: str, partial: bool = False) -> None:
@@ -378,7 +387,7 @@ def _bound(kind: str, ref: str, target: Any, params: dict[str, Any]) -> Any:
         target(**params) if isinstance(target, type) else functools.partial(target, **params) if params else target
     )
     if component is not target:
-        stamp(component, Spec(kind, ref, "-", params))
+        stamp(component, Spec(kind, ref, "-", _public(params)))
     return component
 
 

@@ -27,7 +27,7 @@ from typing import Any
 from whileai_kernel.errors import UnknownNameError, WhileaiError, nearest
 from whileai_kernel.plugins import Plugin, manager, normalise
 from whileai_kernel.registry import Entry, entries, kinds, make
-from whileai_kernel.testing.acting import AGENT_CHECKS, COMMAND_CHECKS, WRITER_CHECKS
+from whileai_kernel.testing.acting import AGENT_CHECKS, COMMAND_CHECKS, MODEL_CHECKS, WRITER_CHECKS
 from whileai_kernel.testing.data import EXPORTER_CHECKS, SELECTOR_CHECKS, SOURCE_CHECKS, STATISTIC_CHECKS
 from whileai_kernel.testing.distribution import PLUGIN_CHECKS
 from whileai_kernel.testing.grading import JUDGE_CHECKS, MARKER_CHECKS, VERIFIER_CHECKS
@@ -49,6 +49,7 @@ __all__ = [
 ]
 
 CHECKS: dict[str, tuple[Check, ...]] = {
+    "models": MODEL_CHECKS,
     "agents": AGENT_CHECKS,
     "writers": WRITER_CHECKS,
     "sources": SOURCE_CHECKS,
@@ -73,11 +74,17 @@ def check_component(kind: str, component: Any, name: str = "component") -> Repor
     """
     target = component
     if isinstance(component, type):
-        params = getattr(component, "example_params", {})
+        params = example_params(component)
         subject = Subject(kind, name, component(**params), lambda: component(**params), target)
     else:
         subject = Subject(kind, name, component, None, target)
     return run_checks(CHECKS[kind], subject)
+
+
+def example_params(target: Any) -> dict[str, Any]:
+    """Return the parameters that a target is checked with: its `example_params`, a mapping or a function."""
+    given = getattr(target, "example_params", None) or {}
+    return dict(given() if callable(given) else given)
 
 
 def check_entry(entry: Entry) -> Report:
@@ -87,7 +94,7 @@ def check_entry(entry: Entry) -> Report:
         return Report((), 0, (f"{entry.id}: kind {entry.kind!r} has no checks; add them to testing.CHECKS",))
     try:
         target = entry.load()
-        params = dict(getattr(target, "example_params", {}))
+        params = example_params(target)
         component = make(entry.kind, entry.id, **params)
     except WhileaiError as err:
         return Report((), len(checks), (f"{entry.kind} {entry.id}: {err}",))

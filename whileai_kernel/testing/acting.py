@@ -1,4 +1,4 @@
-"""Checks for the kinds that act: agents, situation writers, commands."""
+"""Checks for the kinds that act: models, agents, situation writers, commands."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from whileai_kernel.models import Rollout, Task
-from whileai_kernel.protocols import WriteRequest
+from whileai_kernel.protocols import Completion, WriteRequest
 from whileai_kernel.rowio import dumps
 from whileai_kernel.testing.kit import Check, Skip, Subject
 from whileai_kernel.testing.parts import call
 from whileai_kernel.tools import Tool, as_tool
 
-__all__ = ["AGENT_CHECKS", "COMMAND_CHECKS", "WRITER_CHECKS", "StubContext", "reference_tools"]
+__all__ = ["AGENT_CHECKS", "COMMAND_CHECKS", "MODEL_CHECKS", "WRITER_CHECKS", "StubContext", "reference_tools"]
 
 
 def reference_tools() -> list[Tool]:
@@ -111,6 +111,45 @@ def leaves_the_task_alone(subject: Subject) -> None:
 
 
 AGENT_CHECKS: tuple[Check, ...] = (answers_in_a_known_shape, answers_the_same_for_a_seed, leaves_the_task_alone)
+
+
+# --- models ---
+
+KEY = "kit-secret-key"
+"""The key that example parameters of a model may use; it must not show anywhere."""
+
+
+def _complete(subject: Subject) -> Any:
+    messages = [{"role": "user", "content": "Where is order A-17?"}]
+    tools = [tool.to_openai() for tool in reference_tools()]
+    before = copy.deepcopy((messages, tools))
+    got = call(subject.fresh().complete, messages, tools, {"max_tokens": 16})
+    assert (messages, tools) == before, "the messages or tools were changed"
+    return got
+
+
+def answers_with_a_message(subject: Subject) -> None:
+    """A reply of another shape cannot become a row."""
+    got = _complete(subject)
+    assert isinstance(got, Completion), f"got {type(got).__name__}"
+    assert got.message.get("role") == "assistant" and isinstance(got.message.get("content"), str), f"{got.message!r}"
+    assert isinstance(got.attempts, int) and got.attempts >= 0, f"attempts {got.attempts!r}"
+    assert got.cost_usd is None or got.cost_usd > 0 or got.attempts == 0, "an unknown cost is None, not 0"
+
+
+def is_named(subject: Subject) -> None:
+    """Rows of two models in one file must be told apart."""
+    name = getattr(subject.component, "id", None)
+    assert isinstance(name, str) and name and not any(c.isspace() for c in name), f"id {name!r}"
+
+
+def hides_its_key(subject: Subject) -> None:
+    """A key in a repr ends in a log."""
+    for text in (repr(subject.component), str(subject.component), repr(vars(subject.component))):
+        assert KEY not in text, f"the key shows: {text[:200]}"
+
+
+MODEL_CHECKS: tuple[Check, ...] = (answers_with_a_message, is_named, hides_its_key)
 
 
 # --- writers ---

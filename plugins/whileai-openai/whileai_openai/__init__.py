@@ -1,0 +1,44 @@
+"""Models behind any OpenAI-compatible server, light.
+
+The names below are imported when they are first used, so importing the package costs nothing.
+
+Example:
+    >>> from whileai_openai import ChatModel
+    >>> ChatModel("qwen3", base_url="http://127.0.0.1:8000/v1")
+    ChatModel('endpoint:qwen3@http://127.0.0.1:8000/v1', no key)
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from whileai_openai.cache import Cached
+    from whileai_openai.client import ChatModel
+    from whileai_openai.failures import BudgetError, ModelError
+    from whileai_openai.ledger import Ceilings, Ledger, Metered
+    from whileai_openai.specs import from_spec
+
+_HOME = {
+    "BudgetError": "failures",
+    "Cached": "cache",
+    "Ceilings": "ledger",
+    "ChatModel": "client",
+    "Ledger": "ledger",
+    "Metered": "ledger",
+    "ModelError": "failures",
+    "from_spec": "specs",
+}
+
+__all__ = ["BudgetError", "Cached", "Ceilings", "ChatModel", "Ledger", "Metered", "ModelError", "from_spec"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,33 @@
+"""The light module of whileai-openai: what it adds, as strings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from whileai_kernel import hookimpl
+
+if TYPE_CHECKING:
+    from whileai_kernel.protocols import Register
+
+_PREFIXES = ("openai", "vllm", "ollama", "endpoint")
+
+
+@hookimpl
+def wai_register_models(register: Register) -> None:
+    """Register the providers and the wrappers."""
+    register("openai", "whileai_openai.specs:OpenAI", summary="A model of the OpenAI API; key from OPENAI_API_KEY.")
+    register("vllm", "whileai_openai.specs:VLLM", summary="A model behind a vLLM server, with token ids.")
+    register("ollama", "whileai_openai.specs:Ollama", summary="A model of a local Ollama server.")
+    register("endpoint", "whileai_openai.specs:Endpoint", summary="A model behind any OpenAI-compatible server.")
+    register("cached", "whileai_openai.cache:Cached", summary="Another model with its replies kept in SQLite.")
+    register("metered", "whileai_openai.ledger:Metered", summary="Another model with a ledger and ceilings.")
+
+
+@hookimpl
+def wai_resolve(kind: str, ref: str) -> object | None:
+    """Make a model of a spec such as `vllm:qwen3@http://127.0.0.1:8000/v1`."""
+    if kind != "models" or ref.partition(":")[0] not in _PREFIXES or not ref.partition(":")[2]:
+        return None
+    from whileai_openai.specs import from_spec
+
+    return from_spec(ref)
