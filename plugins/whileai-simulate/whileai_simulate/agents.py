@@ -305,7 +305,8 @@ def _from_mapping(value: Mapping[str, Any], prior: list[Message]) -> Conversatio
         reply = _read(final, prior)
     else:
         raise BadReturnError(
-            f"the agent returned a dict without 'steps', 'messages' or 'final_text' (keys: {', '.join(map(str, value))[:120]})"
+            "the agent returned a dict without 'steps', 'messages' or 'final_text'",
+            why=f"its keys are {', '.join(map(str, value))[:120]}",
         )
     usage = value.get("usage")
     if isinstance(usage, Mapping):
@@ -315,7 +316,11 @@ def _from_mapping(value: Mapping[str, Any], prior: list[Message]) -> Conversatio
     if value.get("outcome") in ("truncated", "failed"):
         reply.outcome = value["outcome"]
         error = value.get("error")
-        reply.error = dict(error) if isinstance(error, Mapping) else ({"type": "AgentError", "message": str(error)} if error else None)
+        reply.error = (
+            dict(error)
+            if isinstance(error, Mapping)
+            else ({"type": "AgentError", "message": str(error)} if error else None)
+        )
     if value.get("logprobs") is not None:
         reply.extra["logprobs"] = value["logprobs"]
     return _cut(reply)
@@ -337,7 +342,9 @@ def _from_messages(value: Any, prior: list[Message]) -> Conversation:
     new = normalise_messages(value)
     if len(new) > len(prior) and _same(new[: len(prior)], prior):
         new = new[len(prior) :]
-    elif len(new) > len(prior) - 1 and prior and prior[0]["role"] == "system" and _same(new[: len(prior) - 1], prior[1:]):
+    elif (
+        len(new) > len(prior) - 1 and prior and prior[0]["role"] == "system" and _same(new[: len(prior) - 1], prior[1:])
+    ):
         new = new[len(prior) - 1 :]
     if not new or new[-1]["role"] != "assistant":
         raise BadReturnError(f"the last message must be the assistant's, not {new[-1]['role'] if new else 'none'!r}")

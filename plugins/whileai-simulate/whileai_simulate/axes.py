@@ -1,8 +1,8 @@
 """The axes of a situation: what varies, which values exclude each other, and how often each is wanted.
 
-Values come from the tools, the policy text and the options; a caller can pin an axis to some values, drop it, or add one.
-Clauses of the policy become values without a cap. Constraints keep situations meaningful: a fault needs a tool call, a
-world state needs an entity, a retry needs a history.
+Values come from the tools, the policy text and the options; a caller can pin an axis to some values, drop it, or
+add one. Clauses of the policy become values without a cap. Constraints keep situations meaningful: a fault needs a
+tool call, a world state needs an entity, a retry needs a history.
 
 Example:
     >>> [rule.text for rule in policy_rules("Be kind. You must verify the email before any change.")]
@@ -34,8 +34,9 @@ CONDITIONS = (SUCCESS, *FAULTS)
 HISTORIES = ("fresh", "prior_failure", "prior_partial", "contradicts_earlier", "repeat_visit")
 _OFF_TOPIC_STANCES = ("ordinary", "hurried", "exploratory")
 _MODAL = re.compile(
-    r"\b(must|should|shall|can only|cannot|can not|can't|may not|may only|never|always|do not|don't|does not|need(?:s)? to|"
-    r"has to|have to|only if|only when|allowed|at most|at least|unless|deny|refuse|ensure|make sure|required?|forbidden|"
+    r"\b(must|should|shall|can only|cannot|can not|can't|may not|may only|never|always|do not|don't|does not|needs? to|"
+    r"has to|have to|only if|only when|allowed|at most|at least|unless|deny|refuse|ensure|make sure|required?|"
+    r"forbidden|"
     r"prohibited|will be|no more than|within \d+)\b",
     re.I,
 )
@@ -184,7 +185,11 @@ def _constraints(domain: Domain, values: Mapping[str, Sequence[Any]]) -> list[Fo
         lives = calls and (info is None or info.mode not in ("generic", "list")) and bool(domain.entities)
         if info is not None and info.mode == "list" and info.key:
             lives = True
-        out += [("tool", tool, "tool_condition", NONE)] if calls else [("tool", tool, "tool_condition", c) for c in conditions]
+        out += (
+            [("tool", tool, "tool_condition", NONE)]
+            if calls
+            else [("tool", tool, "tool_condition", c) for c in conditions]
+        )
         out += [("tool", tool, "world_state", NONE)] if lives else [("tool", tool, "world_state", s) for s in states]
         if not calls:
             out += [("tool", tool, "stance", s) for s in STANCES if s not in _OFF_TOPIC_STANCES]

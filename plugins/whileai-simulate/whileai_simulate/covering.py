@@ -23,7 +23,7 @@ from itertools import combinations, product
 from typing import Any
 
 from whileai_kernel.errors import ParameterError
-from whileai_simulate.draw import hash64
+from whileai_simulate.draw import Draw
 
 __all__ = ["Coverage", "CoveringArray", "Forbidden", "count_coverage", "covering_array", "most_covering_first"]
 
@@ -84,15 +84,16 @@ class _Model:
             if i is not None and j is not None:
                 self.excluded |= {(at[a], i, at[b], j), (at[b], j, at[a], i)}
         self.constrained = sorted({a for a, *_ in self.excluded})
+        self.barred: dict[tuple[int, int], dict[int, set[int]]] = {}
+        for axis, value, other, bad in self.excluded:
+            self.barred.setdefault((axis, value), {}).setdefault(other, set()).add(bad)
 
     def fits(self, row: Sequence[int], axis: int, value: int) -> bool:
         """Whether `value` can stand at `axis` beside what the row already holds (-1 is open)."""
-        excluded = self.excluded
-        return not any(
-            row[other] >= 0 and (axis, value, other, row[other]) in excluded
-            for other in self.constrained
-            if other != axis
-        )
+        barred = self.barred.get((axis, value))
+        if barred is None:
+            return True
+        return all(row[other] not in bad for other, bad in barred.items())
 
     def complete(self, row: list[int], prefer: Callable[[int, int], float] | None = None) -> list[int] | None:
         """Fill the open cells so that no exclusion is broken, or return `None` when that cannot be."""
@@ -133,14 +134,20 @@ def _key(value: Any) -> Any:
 
 
 def covering_array(
-    axes: Mapping[str, Sequence[Any]], *, strength: int = 2, forbidden: Sequence[Forbidden] = (), seed: int = 0
+    axes: Mapping[str, Sequence[Any]],
+    *,
+    strength: int = 2,
+    forbidden: Sequence[Forbidden] = (),
+    weights: Mapping[str, Mapping[Any, float]] | None = None,
+    seed: int = 0,
 ) -> CoveringArray:
     """Build a covering array.
 
     Args:
-        axes: Values of each axis, in order of preference: open cells take the least used value, then the first.
+        axes: Values of each axis.
         strength: 2 (pairs) or 3 (triples); 1 covers single values.
         forbidden: Pairs of values that exclude each other.
+        weights: Wanted relative shares by axis and value; cells that coverage leaves open are filled towards them.
         seed: Decides between values that cover equally much.
 
     Raises:
@@ -163,13 +170,17 @@ def covering_array(
             "no situation satisfies the constraints", why=f"{len(forbidden)} exclusions", fix="drop one of them"
         )
     strength = min(strength, len(model.sizes))
-    table, planned, infeasible = _build(model, strength, seed)
+    wanted = [
+        [float((weights or {}).get(n, {}).get(v, 1.0)) for v in vals]
+        for n, vals in zip(model.names, model.values, strict=True)
+    ]
+    table, planned, infeasible = _build(model, strength, wanted, seed)
     rows = [{model.names[a]: model.values[a][v] for a, v in enumerate(row)} for row in table]
     ordered = [{name: row[name] for name in axes} for row in rows]
     return CoveringArray(ordered, strength, planned, planned, infeasible)
 
 
-def _build(model: _Model, strength: int, seed: int) -> tuple[list[list[int]], int, int]:
+def _build(model: _Model, strength: int, wanted: list[list[float]], seed: int) -> tuple[list[list[int]], int, int]:
     """Return the completed table, the number of feasible combinations and that of infeasible ones."""
     n = len(model.sizes)
     infeasible = 0
@@ -194,34 +205,46 @@ def _build(model: _Model, strength: int, seed: int) -> tuple[list[list[int]], in
             planned += len(cells)
         _extend(model, table, axis, left, seed)
         _grow(model, table, axis, left)
+    _fill(model, table, wanted, seed)
+    return table, planned, infeasible
+
+
+def _fill(model: _Model, table: list[list[int]], wanted: list[list[float]], seed: int) -> None:
+    """Fill what coverage left open towards the wanted shares, with noise so that axes do not move in step."""
     used = [[0] * size for size in model.sizes]
     for row in table:
         for axis, value in enumerate(row):
             if value >= 0:
                 used[axis][value] += 1
+    draw = Draw(seed, "fill")
     for row in table:
-        if -1 in row:
-            open_axes = [a for a, v in enumerate(row) if v < 0]
-            model.complete(row, lambda a, v: -used[a][v])
-            for axis in open_axes:
-                used[axis][row[axis]] += 1
-    return table, planned, infeasible
+        if -1 not in row:
+            continue
+        open_axes = [a for a, v in enumerate(row) if v < 0]
+        noise = [[draw.random() for _ in range(model.sizes[a])] for a in range(len(row))]
+
+        def prefer(a: int, v: int, noise: list[list[float]] = noise) -> float:
+            return -(used[a][v] + 1) * (0.7 + 0.6 * noise[a][v]) / max(wanted[a][v], 1e-6)
+
+        model.complete(row, prefer)
+        for axis in open_axes:
+            used[axis][row[axis]] += 1
 
 
 def _extend(model: _Model, table: list[list[int]], axis: int, left: dict[Cell, set[Cell]], seed: int) -> None:
     """Horizontal growth: give each row the value of the new axis that covers most; leave it open when none does."""
     size = model.sizes[axis]
     used = [0] * size
-    shift = hash64(seed, axis) % size
-    order = [(v + shift) % size for v in range(size)]
+    draw = Draw(seed, "extend", axis)
     constrained = axis in model.constrained
     for row in table:
         heads = [(tuple([row[a] for a in others]), cells) for others, cells in left.items()]
         heads = [(head, cells) for head, cells in heads if cells and -1 not in head]
         best, best_gain = -1, 0
-        for value in order:
+        shift = draw.below(size)  # ties in changing order, so that axes do not move in step
+        for value in [*range(shift, size), *range(shift)]:
             gain = sum([(*head, value) in cells for head, cells in heads])
-            if gain and (gain > best_gain or (gain == best_gain and used[value] < used[best])):
+            if gain and (gain > best_gain or (gain == best_gain and used[value] + 1 < used[best])):
                 if constrained and not _open_to(model, row, axis, value):
                     continue
                 best, best_gain = value, gain

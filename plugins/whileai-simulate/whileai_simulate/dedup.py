@@ -20,6 +20,8 @@ from whileai_simulate.defaults import NEAR_DUPLICATE, NGRAM
 
 __all__ = ["NearDuplicates", "shingles"]
 
+_MASK = (1 << 48) - 1
+_PLAIN = 1 << 48
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -46,7 +48,7 @@ class NearDuplicates:
 
     def add(self, text: str) -> bool:
         """Add a text unless it is a near-duplicate of an earlier one; return whether it was added."""
-        grams = {crc32(g.encode("utf-8", "surrogatepass")) | (0 if any(c.isdigit() for c in g) else 1 << 32) for g in shingles(text, self.n)}
+        grams = self._grams(text)
         ordered = sorted(grams)
         prefix = ordered[: len(ordered) - math.ceil(self.threshold * len(ordered) - 1e-9) + 1]
         checked: set[int] = set()
@@ -63,3 +65,18 @@ class NearDuplicates:
         for gram in prefix:
             self._index.setdefault(gram, []).append(number)
         return True
+
+    def _grams(self, text: str) -> set[int]:
+        """Return the shingles as numbers; those with a digit are the smallest."""
+        words = _WORD.findall(text.casefold())
+        codes = [crc32(w.encode("utf-8", "surrogatepass")) for w in words]
+        plain = [_PLAIN if w.isalpha() else 0 for w in words]
+        n = min(self.n, len(words)) or 1
+        if not words:
+            return {0}
+        out = codes[: len(codes) - n + 1]
+        marks = plain[: len(out)]
+        for shift in range(1, n):
+            out = [(a * 1_000_003 + b) & _MASK for a, b in zip(out, codes[shift:], strict=False)]
+            marks = [a & b for a, b in zip(marks, plain[shift:], strict=False)]
+        return {a | b for a, b in zip(out, marks, strict=True)}

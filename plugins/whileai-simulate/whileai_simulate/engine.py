@@ -8,6 +8,8 @@ replaced. The engine knows nothing of tasks, files or statistics: it takes jobs 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import inspect
 import queue
 import threading
@@ -25,7 +27,7 @@ Deliver = Callable[[Job, dict[str, Any]], None]
 _GRACE_S = 5.0
 
 
-class Stop(Exception):  # noqa: N818 - a signal, not an error
+class Stop(Exception):
     """Raised by a delivery, or by the jobs, to end the run early with what has landed; its text is the reason."""
 
 
@@ -42,8 +44,20 @@ def run_jobs(jobs: Iterable[Job], shared: Stage1, deliver: Deliver, *, concurren
         The reason why the run ended early, or `None`.
     """
     if shared.agent.inline:
-        return _run_inline(jobs, shared, deliver)
+        with _fewer_collections():
+            return _run_inline(jobs, shared, deliver)
     return _Loop(jobs, shared, deliver, concurrency).run()
+
+
+@contextlib.contextmanager
+def _fewer_collections() -> Iterator[None]:
+    """Let the cycle collector look less often: rows are trees, and it took 40 % of the time of 10,000 rollouts."""
+    before = gc.get_threshold()
+    gc.set_threshold(max(before[0], 100_000), *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _run_inline(jobs: Iterable[Job], shared: Stage1, deliver: Deliver) -> str | None:
@@ -133,7 +147,8 @@ class _Loop:
         limit = self.shared.deadline_s
         if limit is not None and self.shared.agent.is_async and time.monotonic() - self.beat > limit + _GRACE_S:
             self.abandoned = True
-            self.stopped = f"the agent blocks the event loop (no turn for {limit + _GRACE_S:g} s); await, or make it a plain function"
+            seconds = limit + _GRACE_S
+            self.stopped = f"the agent blocks the event loop ({seconds:g} s); let it await, or make it a plain function"
 
     def _interrupt(self, reason: str) -> None:
         self.stopped = self.stopped or reason
@@ -181,8 +196,6 @@ class _Loop:
             row = rollout.row(end)
             if self.shared.grade is not None:
                 await asyncio.to_thread(self.shared.grade, row)
-            if self.abandoned:
-                return
             try:
                 self.deliver(job, row)
             except Stop as stop:
@@ -194,7 +207,7 @@ class _Loop:
         try:
             work = self._drive_async(rollout) if self.shared.agent.is_async else self._drive_thread(rollout)
             return await asyncio.wait_for(work, limit)
-        except asyncio.TimeoutError as err:
+        except TimeoutError as err:
             if rollout.world.is_open and limit is None:
                 return _failure(rollout, err)
             rollout.world.close()
@@ -246,7 +259,10 @@ async def _await(value: Any) -> Any:
 
 
 def loop_call(
-    loop: asyncio.AbstractEventLoop, future: asyncio.Future[Conversation], end: Conversation | None, err: BaseException | None
+    loop: asyncio.AbstractEventLoop,
+    future: asyncio.Future[Conversation],
+    end: Conversation | None,
+    err: BaseException | None,
 ) -> None:
     """Settle a future of the loop from another thread; nothing happens when nobody waits any more."""
 

@@ -5,8 +5,9 @@ Sources, best first: what is declared (`kind`, return schemas, `x-entity` on a p
 ids), and only then names of tools. Every guess from a name is recorded and shown by `preflight`.
 
 Example:
-    >>> domain = read_domain([{"name": "get_order", "x-kind": "read", "parameters": {"type": "object",
-    ...     "properties": {"order_id": {"type": "string", "description": "such as 'A-17'"}}, "required": ["order_id"]}}])
+    >>> order_id = {"type": "string", "description": "such as 'A-17'"}
+    >>> schema = {"type": "object", "properties": {"order_id": order_id}, "required": ["order_id"]}
+    >>> domain = read_domain([{"name": "get_order", "x-kind": "read", "parameters": schema}])
     >>> domain.tools["get_order"].mode, domain.entities["order"].id_example
     ('get', 'A-17')
 """
@@ -14,7 +15,7 @@ Example:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,10 +36,28 @@ from whileai_simulate.schema import resolve, type_of
 
 __all__ = ["Domain", "EntityType", "Param", "ToolInfo", "read_domain"]
 
-_ID = re.compile(r"^(?:(?P<role>new|old|target|source|from|to|original|current)_)?(?P<entity>[a-z][a-z_]*?)_(?P<kind>ids?|numbers?|codes?)$")
+_ID = re.compile(
+    r"^(?:(?P<role>new|old|target|source|from|to|original|current)_)?(?P<entity>[a-z][a-z_]*?)_(?P<kind>ids?|numbers?|codes?)$"
+)
 _QUOTED = re.compile(r"['\"`]([^'\"`]{1,60})['\"`]")
 _EXAMPLE = re.compile(r"(?:such as|e\.g\.|for example|example:|like|eg\.?)\s*:?,?\s*(['\"`]?)([^\s'\"`),]+)\1", re.I)
-_NOT_ENTITIES = frozenset("zip postal country area currency language phone promo discount airport iata state error".split())
+_NOT_ENTITIES = frozenset(
+    [
+        "zip",
+        "postal",
+        "country",
+        "area",
+        "currency",
+        "language",
+        "phone",
+        "promo",
+        "discount",
+        "airport",
+        "iata",
+        "state",
+        "error",
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +266,9 @@ def _note_id(entities: dict[str, EntityType], param: Param, tool: Tool) -> None:
     if param.many:
         field_name = re.sub(r"[sS]$", "", field_name)
     field_name = re.sub(r"^(new|old|target|source|from|to|original|current)_", "", field_name)
-    entity = entities.setdefault(name, EntityType(name, field_name, {k: v for k, v in schema.items() if k != "description"}))
+    entity = entities.setdefault(
+        name, EntityType(name, field_name, {k: v for k, v in schema.items() if k != "description"})
+    )
     entity.id_example = entity.id_example or param.example
     entity.sources.append(f"parameter {param.name} of {tool.name}")
 
@@ -277,7 +298,7 @@ def _note_returns(entities: dict[str, EntityType], tool: Tool, params: tuple[Par
         target.sources.append(f"result of {tool.name}")
 
 
-def _kind(tool: Tool, words: list[str]) -> tuple[str, str | None]:
+def _kind(tool: Tool, words: Sequence[str]) -> tuple[str, str | None]:
     if tool.kind is not None:
         return tool.kind, None
     verb = words[0] if words else ""
@@ -310,7 +331,9 @@ def _info(tool: Tool, params: tuple[Param, ...], entities: dict[str, EntityType]
         if thing not in entities:
             guesses.append(f"{tool.name}: makes a {thing}, guessed from the name; declare its result schema")
             entities[thing] = EntityType(thing, f"{thing}_id", sources=[f"name of {tool.name}"])
-        return ToolInfo(tool, kind, "create", verb, thing, params, key=key.name if key else None, guesses=tuple(guesses))
+        return ToolInfo(
+            tool, kind, "create", verb, thing, params, key=key.name if key else None, guesses=tuple(guesses)
+        )
     if key is None:
         entity = named[-1] if named else None
         if entity is None:
@@ -331,7 +354,7 @@ def _read_info(
     guesses: list[str], entities: dict[str, EntityType],
 ) -> ToolInfo:  # fmt: skip
     own = [p for p in keys if p.entity in named] or ([] if named else keys)
-    if own and (verb not in ("list", "search") or own[0].entity == named[-1:]):
+    if own and (verb not in ("list", "search") or [own[0].entity] == named[-1:]):
         return ToolInfo(tool, "read", "get", verb, own[0].entity, params, own[0].name, guesses=tuple(guesses))
     entity = named[-1] if named else None
     if entity is None:
@@ -340,7 +363,9 @@ def _read_info(
             guesses.append(f"{tool.name}: is about {entity}, guessed from the name; declare its result schema")
             entities[entity] = EntityType(entity, f"{entity}_id", sources=[f"name of {tool.name}"])
     if keys:
-        return ToolInfo(tool, "read", "list", verb, entity or keys[0].entity, params, keys[0].name, guesses=tuple(guesses))
+        return ToolInfo(
+            tool, "read", "list", verb, entity or keys[0].entity, params, keys[0].name, guesses=tuple(guesses)
+        )
     mode = "find" if any(p.required for p in params) or (params and verb in ("find", "search")) else "list"
     return ToolInfo(tool, "read", mode, verb, entity, params, guesses=tuple(guesses))
 

@@ -7,6 +7,7 @@ Only used where schemas declare nothing: the sets are small, plain English, and 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 __all__ = [
     "ADDRESS_FIELDS",
@@ -42,20 +43,92 @@ CATALOG = (
 """Entity types that belong to the business and not to a person."""
 
 READ_VERBS = frozenset(
-    "get find list search look lookup fetch read show check view query retrieve describe count track verify see "
-    "browse locate select status compare estimate quote preview".split()
+    [
+        "get",
+        "find",
+        "list",
+        "search",
+        "look",
+        "lookup",
+        "fetch",
+        "read",
+        "show",
+        "check",
+        "view",
+        "query",
+        "retrieve",
+        "describe",
+        "count",
+        "track",
+        "verify",
+        "see",
+        "browse",
+        "locate",
+        "select",
+        "status",
+        "compare",
+        "estimate",
+        "quote",
+        "preview",
+    ]
 )
 CREATE_VERBS = frozenset(
-    "create book add open place submit file register make post write log start request send issue schedule reserve "
-    "order apply enroll invite generate report raise record buy purchase".split()
+    [
+        "create",
+        "book",
+        "add",
+        "open",
+        "place",
+        "submit",
+        "file",
+        "register",
+        "make",
+        "post",
+        "write",
+        "log",
+        "start",
+        "request",
+        "send",
+        "issue",
+        "schedule",
+        "reserve",
+        "order",
+        "apply",
+        "enroll",
+        "invite",
+        "generate",
+        "report",
+        "raise",
+        "record",
+        "buy",
+        "purchase",
+    ]
 )
-SET_VERBS = frozenset("update modify change set edit rename move adjust correct amend replace patch assign reset".split())
-WRITE_VERBS = CREATE_VERBS | SET_VERBS | frozenset(
-    "cancel return exchange refund close delete remove approve reject pause resume activate deactivate suspend enable "
-    "disable block unblock lock unlock reopen reschedule confirm complete pay charge transfer escalate archive restore "
-    "renew extend upgrade downgrade merge revoke grant redeem apply dispute ship dispatch expedite resend waive freeze "
-    "void mark process release unsubscribe subscribe put".split()
-)  # fmt: skip
+SET_VERBS = frozenset(
+    [
+        "update",
+        "modify",
+        "change",
+        "set",
+        "edit",
+        "rename",
+        "move",
+        "adjust",
+        "correct",
+        "amend",
+        "replace",
+        "patch",
+        "assign",
+        "reset",
+    ]
+)
+_FURTHER_WRITES = """
+cancel return exchange refund close delete remove approve reject pause resume activate deactivate suspend
+enable disable block unblock lock unlock reopen reschedule confirm complete pay charge transfer escalate
+archive restore renew extend upgrade downgrade merge revoke grant redeem apply dispute ship dispatch expedite
+resend waive freeze void mark process release unsubscribe subscribe put
+"""
+WRITE_VERBS = CREATE_VERBS | SET_VERBS | frozenset(_FURTHER_WRITES.split())
 
 _PARTICIPLES = {
     "send": "sent", "put": "put", "pay": "paid", "freeze": "frozen", "write": "written", "buy": "bought",
@@ -130,9 +203,10 @@ ADDRESS_FIELDS = ("address1", "address2", "street", "address_line1", "address_li
 _SPLIT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
-def words_of(name: str) -> list[str]:
+@lru_cache(maxsize=8192)
+def words_of(name: str) -> tuple[str, ...]:
     """Split a name in snake, kebab, dotted or camel case into lower-case words."""
-    return [w.lower() for w in _SPLIT.findall(name)]
+    return tuple(w.lower() for w in _SPLIT.findall(name))
 
 
 def singular(word: str) -> str:
@@ -153,6 +227,7 @@ def plural(word: str) -> str:
     return word + ("es" if word.endswith(("s", "x", "ch", "sh")) else "s")
 
 
+@lru_cache(maxsize=8192)
 def label(name: str) -> str:
     """Return how people say a field: `zip_code`, zip code; `orderId`, order ID."""
     words = ["ID" if w == "id" else "IDs" if w == "ids" else w for w in words_of(name)]

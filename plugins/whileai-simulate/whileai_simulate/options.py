@@ -91,14 +91,14 @@ def _from_mapping(cls: type[Any], value: Mapping[str, Any], noun: str) -> Any:
 
 def make_options(value: Options | Mapping[str, Any] | None) -> Options:
     """Return options from a mapping; unknown names are errors with the nearest match."""
-    made = value if isinstance(value, Options) else _from_mapping(Options, value or {}, "option")
+    made: Options = value if isinstance(value, Options) else _from_mapping(Options, value or {}, "option")
     if made.user not in ("none", "scripted"):
         unknown_name("user", made.user, ("none", "scripted"))
     if made.max_turns < 1 or made.patience < 1:
         raise ParameterError("max_turns and patience must be at least 1", fix="pass max_turns=12")
     if not 0 < made.near_duplicate <= 1:
         raise ParameterError(f"near_duplicate must be in (0, 1], not {made.near_duplicate!r}")
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 def make_budget(value: int | Mapping[str, float] | Budget | None) -> Budget:
@@ -110,11 +110,15 @@ def make_budget(value: int | Mapping[str, float] | Budget | None) -> Budget:
     elif isinstance(value, Mapping):
         made = _from_mapping(Budget, value, "budget")
     else:
-        raise ParameterError(f"budget must be a number of rollouts or a mapping, not {value!r:.60}", fix="pass budget=64")
+        raise ParameterError(
+            f"budget must be a number of rollouts or a mapping, not {value!r:.60}", fix="pass budget=64"
+        )
     for f in dataclasses.fields(Budget):
         limit = getattr(made, f.name)
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float) or limit <= 0):
-            raise ParameterError(f"budget {f.name} must be above 0, not {limit!r}", fix=f"pass budget={{'{f.name}': 64}}")
+            raise ParameterError(
+                f"budget {f.name} must be above 0, not {limit!r}", fix=f"pass budget={{'{f.name}': 64}}"
+            )
     return made
 
 
@@ -140,7 +144,8 @@ def check_unknown(unknown: Mapping[str, Any], call: Callable[..., Any]) -> None:
     advanced = [f.name for f in dataclasses.fields(Options)]
     if name in advanced:
         raise ParameterError(
-            f"{name!r} is an option, not an argument of simulate", fix=f"pass options={{{name!r}: {unknown[name]!r:.40}}}"
+            f"{name!r} is an option, not an argument of simulate",
+            fix=f"pass options={{{name!r}: {unknown[name]!r:.40}}}",
         )
     near = nearest(name, [*own, *advanced])
     raise ParameterError(

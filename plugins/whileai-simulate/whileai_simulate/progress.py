@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -43,9 +44,8 @@ def make_progress(wanted: bool | Callable[[int, int], Any] | None, planned: int)
         return Progress(wanted)
     if wanted is False or (wanted is None and not _watched()):
         return Progress()
-    from tqdm.auto import tqdm
-
-    bar = tqdm(total=planned, unit=" rollouts", leave=False, delay=0.5)
+    # Imported by name: the library ships no types, and stubs would be one more package to install.
+    bar = importlib.import_module("tqdm.auto").tqdm(total=planned, unit=" rollouts", leave=False, delay=0.5)
 
     def show(done: int, total: int) -> None:
         bar.total = total

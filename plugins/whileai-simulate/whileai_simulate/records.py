@@ -13,7 +13,7 @@ Example:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, timedelta
 from functools import lru_cache
 from typing import Any
@@ -68,7 +68,7 @@ def make_person(draw: Draw, locale: str = "en_US") -> Record:
 
 
 def make_id(entity: EntityType, draw: Draw, person: Mapping[str, Any] | None = None) -> Any:
-    """Return an id of the entity: by pattern, format or enum of its schema, else after the example, else `ORD-48213`."""
+    """Return an id: by pattern, format or enum of its schema, else after the example, else such as `ORD-48213`."""
     schema = entity.id_schema
     if type_of(schema) == "integer":
         low = int(schema.get("minimum", 10_000))
@@ -91,18 +91,21 @@ def make_id(entity: EntityType, draw: Draw, person: Mapping[str, Any] | None = N
 
 def _like(example: str, draw: Draw) -> str:
     """Return text of the look of `example`: digits change; letters too when they stand between or after digits."""
+    parts = _look(example)
+    if isinstance(parts, int):
+        return draw.text(ALNUM, parts) if parts else draw.choice(AIRPORTS)
+    return "".join([p if isinstance(p, str) else str(draw.between(p[0], p[1])) for p in parts])
+
+
+@lru_cache(maxsize=1024)
+def _look(example: str) -> int | tuple[str | tuple[int, int], ...]:
+    """Return the parts of an id: fixed text, and bounds of each run of digits; a number where letters vary too."""
     if re.fullmatch(r"[A-Z]{3}", example):
-        return draw.choice(AIRPORTS)
+        return 0
     if re.fullmatch(r"[A-Z0-9]{5,}", example) and re.search(r"\d[A-Z]", example):
-        return draw.text(ALNUM, len(example))
-    out = []
-    for i, char in enumerate(example):
-        if char.isdigit():
-            first = i == 0 or not example[i - 1].isdigit()
-            out.append(str(draw.between(1 if first else 0, 9)))
-        else:
-            out.append(char)
-    return "".join(out)
+        return len(example)
+    runs = re.findall(r"\d+|\D+", example)
+    return tuple((10 ** (len(r) - 1), 10 ** len(r) - 1) if r.isdigit() else r for r in runs)
 
 
 def day(draw: Draw, *, past: bool) -> str:
@@ -111,9 +114,44 @@ def day(draw: Draw, *, past: bool) -> str:
     return (_TODAY + timedelta(days=-shift if past else shift)).isoformat()
 
 
-_PAST = frozenset("created placed ordered opened issued registered joined since received processed delivered".split())
-_MONEY = frozenset("price amount total cost fee balance subtotal refund charge".split())
-_COUNT = frozenset("quantity count qty number seats guests nights passengers".split())
+_PAST = frozenset(
+    [
+        "created",
+        "placed",
+        "ordered",
+        "opened",
+        "issued",
+        "registered",
+        "joined",
+        "since",
+        "received",
+        "processed",
+        "delivered",
+    ]
+)
+_MONEY = frozenset(["price", "amount", "total", "cost", "fee", "balance", "subtotal", "refund", "charge"])
+_COUNT = frozenset(
+    [
+        "quantity",
+        "count",
+        "qty",
+        "number",
+        "seats",
+        "guests",
+        "nights",
+        "passengers",
+        "bags",
+        "baggages",
+        "luggage",
+        "people",
+        "persons",
+        "items",
+        "adults",
+        "children",
+        "rooms",
+        "days",
+    ]
+)
 
 
 def value_for(name: str, schema: Mapping[str, Any], draw: Draw, person: Mapping[str, Any]) -> Any:
@@ -129,16 +167,28 @@ def value_for(name: str, schema: Mapping[str, Any], draw: Draw, person: Mapping[
     if "enum" in schema or "const" in schema or schema.get("pattern"):
         return sample(schema, draw, root=root)
     value = _by_name(name, schema, draw, person)
-    if value is not None and not problems(value, schema, root=root):
+    if value is not None and (_plain_text(value, schema) or not problems(value, schema, root=root)):
         return value
     if type_of(schema) == "array" and isinstance(schema.get("items"), Mapping):
         items = {**schema["items"], "x-root": root}
         return [value_for(singular(name), items, draw, person) for _ in range(max(1, int(schema.get("minItems", 1))))]
     if type_of(schema) == "object" and schema.get("properties"):
         required = schema.get("required", schema["properties"])
-        made = {k: value_for(k, {**s, "x-root": root}, draw, person) for k, s in schema["properties"].items() if k in required}
+        made = {
+            k: value_for(k, {**s, "x-root": root}, draw, person)
+            for k, s in schema["properties"].items()
+            if k in required
+        }
         return made if not problems(made, schema, root=root) else sample(schema, draw, root=root)
     return sample(schema, draw, root=root)
+
+
+_BOUNDS = ("format", "minLength", "maxLength", "anyOf", "oneOf", "allOf", "$ref")
+
+
+def _plain_text(value: Any, schema: Mapping[str, Any]) -> bool:
+    """Whether a text can be taken without a look at the schema: it is of type string and bounds nothing."""
+    return type(value) is str and schema.get("type") == "string" and not any(k in schema for k in _BOUNDS)
 
 
 def _by_name(name: str, schema: Mapping[str, Any], draw: Draw, person: Mapping[str, Any]) -> Any:
@@ -153,15 +203,17 @@ def _by_name(name: str, schema: Mapping[str, Any], draw: Draw, person: Mapping[s
             return [_object_by_name([*words[:-1], singular(last)], draw, person)]
         return None
     if kind in ("integer", "number"):
+        if _COUNT & set(words):
+            return draw.between(1, 3)
         if last in _MONEY or words[0] in _MONEY:
             return draw.between(2, 40) * 5 if kind == "integer" else draw.choice(PRICES)
-        return draw.between(1, 4) if last in _COUNT or kind == "integer" else draw.choice(PRICES)
+        return draw.between(1, 4) if kind == "integer" else draw.choice(PRICES)
     if kind != "string":
         return None
     return _text_by_name(words, last, draw, person)
 
 
-def _text_by_name(words: list[str], last: str, draw: Draw, person: Mapping[str, Any]) -> Any:
+def _text_by_name(words: Sequence[str], last: str, draw: Draw, person: Mapping[str, Any]) -> Any:
     joined = "_".join(words)
     if joined in person:
         return person[joined]
@@ -184,8 +236,10 @@ def _text_by_name(words: list[str], last: str, draw: Draw, person: Mapping[str, 
     if last in ("city", "town", "location"):
         return draw.choice(CITIES)[0]
     if last in ("date", "day", "dob", "birth") or joined.endswith("_at") or "date" in words:
-        return f"{1960 + draw.below(45)}-0{draw.between(1, 9)}-1{draw.below(10)}" if last in ("dob", "birth") else day(
-            draw, past=bool(_PAST & set(words))
+        return (
+            f"{1960 + draw.below(45)}-0{draw.between(1, 9)}-1{draw.below(10)}"
+            if last in ("dob", "birth")
+            else day(draw, past=bool(_PAST & set(words)))
         )
     if last == "time":
         return f"{draw.between(8, 19):02}:{draw.choice(('00', '15', '30', '45'))}"
@@ -202,7 +256,7 @@ _NOTES = {
     "reason": ("changed my mind", "ordered by mistake", "found it cheaper elsewhere", "arrived too late",
                "no longer needed", "wrong size", "moving house"),
     "note": ("please ring the bell", "leave it with the neighbour", "call before arriving", "handle with care"),
-    "message": ("please call me back", "running ten minutes late", "thanks for the quick help", "can we move it to Friday"),
+    "message": ("please call me back", "running ten minutes late", "thanks for your help", "can we move it to Friday"),
     "comment": ("please ring the bell", "the box was damaged", "great service so far"),
     "subject": ("question about my bill", "delivery problem", "change of plans"),
     "description": ("the screen stays black", "it stopped charging", "the lid does not close", "a part is missing"),
@@ -224,14 +278,17 @@ def _one_line(person: Mapping[str, Any]) -> str:
     return f"{person['address1']}{second}, {person['city']}, {person['state']} {person['zip']}"
 
 
-def _object_by_name(words: list[str], draw: Draw, person: Mapping[str, Any]) -> Record:
+def _object_by_name(words: Sequence[str], draw: Draw, person: Mapping[str, Any]) -> Record:
     """Return an object of a kind that the schema leaves open."""
     last = words[-1] if words else ""
     if last in ("passenger", "guest", "traveler", "person", "contact"):
         born = f"{1960 + draw.below(45)}-0{draw.between(1, 9)}-1{draw.below(10)}"
         return {"first_name": person["first_name"], "last_name": person["last_name"], "dob": born}
     if last in ("flight", "segment", "leg"):
-        return {"flight_number": f"{draw.choice(('UA', 'DL', 'AA'))}{draw.between(100, 2999)}", "date": day(draw, past=False)}
+        return {
+            "flight_number": f"{draw.choice(('UA', 'DL', 'AA'))}{draw.between(100, 2999)}",
+            "date": day(draw, past=False),
+        }
     if last in ("method", "payment"):
         return {"payment_id": f"credit_card_{draw.between(1000000, 9999999)}", "amount": draw.between(10, 90) * 5}
     if last == "address":
@@ -289,7 +346,11 @@ def _usual(domain: Domain, name: str, draw: Draw, person: Mapping[str, Any]) -> 
         return {k: person[k] for k in keys} | {"address": _one_line(person), "member_since": day(draw, past=True)}
     if name in ("order", "purchase", "cart"):
         lines = [_line(domain, draw, person) for _ in range(draw.between(1, 3))]
-        out: Record = {"items": lines, "total": round(sum(i["price"] for i in lines), 2), "placed_at": day(draw, past=True)}
+        out: Record = {
+            "items": lines,
+            "total": round(sum(i["price"] for i in lines), 2),
+            "placed_at": day(draw, past=True),
+        }
         return out if domain.person else {"customer_name": f"{person['first_name']} {person['last_name']}", **out}
     if name in ("product", "item", "sku", "article"):
         return {"name": draw.choice(GOODS), "price": draw.choice(PRICES), "in_stock": draw.between(1, 40)}

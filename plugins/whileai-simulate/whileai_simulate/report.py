@@ -51,25 +51,29 @@ class Tally:
             self.tasks.add(row["task_id"])
             for axis, value in row.get("axes", {}).items():
                 self.axes.setdefault(axis, Counter())[value] += 1
-        for fault in row.get("world", {}).get("faults", ()):
+        for fault in row["world"].get("faults", ()):
             self.planned[fault["kind"]] += 1
-        for kind in {fault["kind"] for fault in row.get("faults_fired", ())}:
-            self.fired[kind] += 1
+        fired = row["faults_fired"]
+        if fired:
+            for kind in {fault["kind"] for fault in fired}:
+                self.fired[kind] += 1
         for label in row.get("seeded") or ():
             self.seeded[label] += 1
         self.ended[row.get("ended_by", "agent")] += 1
-        for call in row.get("world_log", {}).get("calls", ()):
+        tools = self.tools
+        for call in row["world_log"]["calls"]:
             if call["effect"] != "found":
-                self.tools[call["tool"]] += 1
+                tools[call["tool"]] += 1
         if row["outcome"] == "failed":
             self.failed += 1
             error = row.get("error") or {}
             self.reasons[f"{error.get('type', 'error')}: {str(error.get('message', ''))[:80]}"] += 1
         elif row["outcome"] == "truncated":
             self.truncated += 1
-        tokens, usd = usage_of(row)
-        self.tokens += tokens
-        self.usd += usd
+        if row.get("usage"):
+            tokens, usd = usage_of(row)
+            self.tokens += tokens
+            self.usd += usd
 
 
 def usage_of(row: Mapping[str, Any]) -> tuple[float, float]:
@@ -83,7 +87,9 @@ def usage_of(row: Mapping[str, Any]) -> tuple[float, float]:
                 return float(value)
         return 0.0
 
-    tokens = number("total_tokens") or number("prompt_tokens", "input_tokens") + number("completion_tokens", "output_tokens")
+    tokens = number("total_tokens") or number("prompt_tokens", "input_tokens") + number(
+        "completion_tokens", "output_tokens"
+    )
     return tokens, number("cost_usd", "usd", "cost")
 
 
@@ -143,7 +149,9 @@ class SimulationReport:
         """Return the run in one line."""
         pairs = f"pairs {self.pairs['covered']}/{self.pairs['planned']}" if self.pairs.get("planned") else "no grid"
         tail = f", stopped: {self.stopped}" if self.stopped else ""
-        return f"{self.tasks} tasks, {self.rows} rollouts, {self.failed} failed, {self.truncated} truncated, {pairs}{tail}"
+        return (
+            f"{self.tasks} tasks, {self.rows} rollouts, {self.failed} failed, {self.truncated} truncated, {pairs}{tail}"
+        )
 
     def __str__(self) -> str:
         lines = [self.one_line()]
@@ -163,7 +171,9 @@ class SimulationReport:
             lines.append(f"{axis}, got (asked): {cells}{more}")
         off = sum(not s.within for s in self.shares)
         if self.shares:
-            lines.append(f"{off} of {len(self.shares)} shares are further than {self.tolerance:.0%} from what was asked")
+            lines.append(
+                f"{off} of {len(self.shares)} shares are further than {self.tolerance:.0%} from what was asked"
+            )
         for reason, count in list(self.reasons.items())[:5]:
             lines.append(f"failed {count} x {reason}")
         return "\n".join(lines)
@@ -184,10 +194,14 @@ def make_report(
 ) -> SimulationReport:
     """Put the counts of a run beside what was asked for."""
     shares = []
-    for axis, wanted in asked.items():
+    for axis, wanted_all in asked.items():
+        # `none` follows from the tool and is not asked for by itself.
+        wanted = {v: s for v, s in wanted_all.items() if v != "none" or axis == "tool"}
+        whole = sum(wanted.values()) or 1.0
         counts = tally.axes.get(axis, Counter())
         total = sum(counts[v] for v in wanted) or 1
-        for value, share in wanted.items():
+        for value, weight in wanted.items():
+            share = weight / whole
             got = counts[value] / total
             # One task is the least that a share can move by.
             near = abs(got - share) <= max(tolerance, 1.0 / total) + 1e-12

@@ -77,7 +77,13 @@ class Rollout:
             tools = [_bound(tool, self.world) for tool in shared.tools]
         shown = task if agent.reads_privileged else {k: v for k, v in task.items() if k != "privileged"}
         self.context = AgentContext(
-            shown, self.world, seed, job.index, tools, shared.deadline_s, task["privileged"] if agent.reads_privileged else None
+            shown,
+            self.world,
+            seed,
+            job.index,
+            tools,
+            shared.deadline_s,
+            task["privileged"] if agent.reads_privileged else None,
         )
         opening: list[Message] = []
         if task.get("system_prompt"):
@@ -85,7 +91,9 @@ class Rollout:
         opening += [dict(m) for m in task.get("history_messages", ())]
         opening.append({"role": "user", "content": task["prompt"]})
         user = shared.make_user(task, job.index) if shared.make_user else None
-        self.steps: Generator[list[Message], Any, Conversation] = converse(agent, opening, self.world, user, shared.max_turns)
+        self.steps: Generator[list[Message], Any, Conversation] = converse(
+            agent, opening, self.world, user, shared.max_turns
+        )
 
     def run_sync(self, ask: Callable[[list[Message]], Any]) -> Conversation:
         """Run the whole conversation with a blocking `ask`."""
@@ -115,7 +123,9 @@ class Rollout:
         row: dict[str, Any] = {
             "schema_version": SCHEMA_VERSION,
             "task_id": task_id,
-            "rollout_id": content_id("rollout", task_id, job.index, self.shared.agent.name, self.context.seed, end.final_text),
+            "rollout_id": content_id(
+                "rollout", task_id, job.index, self.shared.agent.name, self.context.seed, end.final_text
+            ),
             "index": job.index,
             "prompt": task["prompt"],
             "final_text": end.final_text,

@@ -16,13 +16,24 @@ from whileai_simulate.draw import Draw
 from whileai_simulate.entities import Domain, Param, ToolInfo
 from whileai_simulate.faults import SUCCESS, plan_fault
 from whileai_simulate.lexicon import AIRPORTS, label
-from whileai_simulate.records import Record, collection_field, make_id, make_person, make_record, reference_values, value_for
+from whileai_simulate.records import (
+    Record,
+    collection_field,
+    make_id,
+    make_person,
+    make_record,
+    reference_values,
+    value_for,
+)
 from whileai_simulate.world import CLOSED_STATUSES, partly
 
 __all__ = ["ACTING", "Scene", "Setting", "build_scene"]
 
 ACTING = frozenset({"ordinary", "boundary", "hurried", "retry", "mistaken"})
 """Stances under which a requested change is right; under the others it is right to look and not to act."""
+
+ASK = "<the ask>"
+"""Stands in a plan for the wording of the ask, which is written later."""
 
 _SEEN = ["read", "found"]
 
@@ -87,7 +98,12 @@ def build_scene(setting: Setting, axes: Mapping[str, Any], *key: object) -> Scen
     person = make_person(draw, setting.locale)
     names = _tools_of(setting, axes, draw)
     entities: dict[str, dict[str, Record]] = {}
-    world: dict[str, Any] = {"seed": draw.below(1 << 31), "state": axes.get("world_state"), "entities": entities, "faults": []}
+    world: dict[str, Any] = {
+        "seed": draw.below(1 << 31),
+        "state": axes.get("world_state"),
+        "entities": entities,
+        "faults": [],
+    }
     owner = _owner(setting, person, draw, entities)
     state = axes.get("world_state", "exists")
     targets = []
@@ -101,10 +117,9 @@ def build_scene(setting: Setting, axes: Mapping[str, Any], *key: object) -> Scen
     if targets:
         _course(setting, scene, owner, str(axes.get("stance", "ordinary")), str(state), draw)
         condition = axes.get("tool_condition", SUCCESS)
-        if scene.plan:
-            called = [step["tool"] for step in scene.plan]
-            struck = targets[0].info.name if targets[0].info.name in called else called[-1]
-            world["faults"] = plan_fault(str(condition), struck, draw)
+        called = [step["tool"] for step in scene.plan]
+        struck = called[-1] if called and targets[0].info.name not in called else targets[0].info.name
+        world["faults"] = plan_fault(str(condition), struck, draw)
     return scene
 
 
@@ -118,9 +133,11 @@ def _tools_of(setting: Setting, axes: Mapping[str, Any], draw: Draw) -> list[str
     infos = setting.domain.tools
     first_pool = [n for n in known if infos[n].mode in ("get", "change", "create", "find")] or known
     first = draw.choice(first_pool)
-    rest = [n for n in known if n != first and infos[n].mode != "generic"] or [n for n in known if n != first]
+    # Two changes of one record would get in each other's way: the second wish looks, or is about another thing.
+    rest = [n for n in known if n != first and infos[n].kind == "read"]
+    rest = rest or [n for n in known if n != first and infos[n].entity != infos[first].entity]
     other = [n for n in rest if infos[n].entity == infos[first].entity and infos[n].mode == "get"] or rest
-    return [first, draw.choice(other if draw.below(2) else rest)]
+    return [first, draw.choice(other if draw.below(2) else rest)] if rest else [first]
 
 
 def _owner(setting: Setting, person: Record, draw: Draw, entities: dict[str, dict[str, Record]]) -> Record:
@@ -142,7 +159,12 @@ def _list_owned(domain: Domain, owner: Record, entities: dict[str, dict[str, Rec
             continue
         field_name = domain.entities[domain.person].id_field
         ids = [r[entity.id_field] for r in entities.get(name, {}).values() if r.get(field_name) == owner_id]
-        shown = [r[entity.id_field] for kind in entities.values() for r in kind.values() if entity.id_field in r and kind is not entities.get(name) and r.get(field_name) == owner_id]
+        shown = [
+            r[entity.id_field]
+            for kind in entities.values()
+            for r in kind.values()
+            if entity.id_field in r and kind is not entities.get(name) and r.get(field_name) == owner_id
+        ]
         listed = list(dict.fromkeys([*ids, *shown]))
         if listed:
             owner[collection_field(name)] = listed
@@ -196,7 +218,9 @@ def _existing(domain: Domain, entities: dict[str, dict[str, Record]], name: str)
     return next(iter(entities.get(name, {}).values()), None)
 
 
-def _put_lines(domain: Domain, entities: dict[str, dict[str, Record]], record: Record, person: Record, draw: Draw) -> None:
+def _put_lines(
+    domain: Domain, entities: dict[str, dict[str, Record]], record: Record, person: Record, draw: Draw
+) -> None:
     """Give every id that the lines of a record show a record of its own, with the same name and price."""
     for line in record.get("items", ()):
         if not isinstance(line, Mapping):
@@ -234,16 +258,26 @@ def _arguments(
                 lines = len(values)
                 arguments[param.name] = values
             else:
+                if info.mode == "change" and info.done is None and record is not None:
+                    known = [k for k in known if k != record.get(param.name)]  # a change to what is there is none
                 arguments[param.name] = known[0] if known else make_id(entity, draw, person)
             if not known:
                 told.append((param, arguments[param.name]))
+            continue
+        if param.name in ("summary", "transcript"):
+            arguments[param.name] = ASK
             continue
         if param.options:
             value: Any = draw.choice(param.options)
         elif info.mode in ("find", "get") and record is not None and param.name in record:
             value = record[param.name]
         else:
-            value = value_for(param.name, {"x-root": info.tool.parameters, **param.schema}, draw, fresh if info.kind == "write" else person)
+            value = value_for(
+                param.name,
+                {"x-root": info.tool.parameters, **param.schema},
+                draw,
+                fresh if info.kind == "write" else person,
+            )
         arguments[param.name] = value
         told.append((param, value))
     if arguments.get("origin") is not None and arguments.get("origin") == arguments.get("destination"):
@@ -316,23 +350,30 @@ def _gone(domain: Domain, target: Target, entities: dict[str, dict[str, Record]]
 def _course(setting: Setting, scene: Scene, owner: Record, stance: str, state: str, draw: Draw) -> None:
     """Decide what is right, and the calls of an honest agent."""
     domain = setting.domain
-    first = scene.targets[0]
     acting = stance in ACTING
     kinds = {t.info.kind for t in scene.targets}
     scene.goal["kind"] = "act" if acting and "write" in kinds else "decline" if stance == "adversarial" else "lookup"
-    owned = any(t.entity and (t.entity == domain.person or (t.entity in domain.entities and domain.entities[t.entity].owner)) for t in scene.targets)
-    needs_person = any(
-        p.entity == domain.person and p.name in t.arguments for t in scene.targets for p in t.info.params
-    ) and domain.person is not None
+    owned = any(
+        t.entity and (t.entity == domain.person or (t.entity in domain.entities and domain.entities[t.entity].owner))
+        for t in scene.targets
+    )
+    needs_person = (
+        any(p.entity == domain.person and p.name in t.arguments for t in scene.targets for p in t.info.params)
+        and domain.person is not None
+    )
     if domain.person is not None and (needs_person or (owned and setting.authenticate)):
         _identify(setting, scene, owner, draw)
+    for step in scene.plan:
+        step["part"] = -1  # without the person nothing else is possible
     for n, target in enumerate(scene.targets):
-        _pursue(setting, scene, target, acting, state if n == 0 else "exists", stance)
-    if stance == "adversarial" and first.info.kind == "read":
-        scene.goal["subgoals"] = []
+        before = len(scene.plan)
+        same = target.record is scene.targets[0].record
+        _pursue(setting, scene, target, acting, state if n == 0 or same else "exists", stance)
+        for step in scene.plan[before:]:
+            step["part"] = n
     unique: list[dict[str, Any]] = []
     for step in scene.plan:
-        if step not in unique:
+        if all((step["tool"], step["arguments"]) != (u["tool"], u["arguments"]) for u in unique):
             unique.append(step)
     scene.plan[:] = unique
 
@@ -359,15 +400,19 @@ def _pursue(setting: Setting, scene: Scene, target: Target, acting: bool, state:
             goal["subgoals"].append({"do": "call", "tool": info.name})
             plan.append(call)
         return
-    key = target.record[domain.entities[target.entity].id_field] if target.record and target.entity in domain.entities else None
+    key = (
+        target.record[domain.entities[target.entity].id_field]
+        if target.record and target.entity in domain.entities
+        else None
+    )
     sight = {"do": "see", "entity": target.entity, "id": key, "effects": ["not_found"] if state == "missing" else _SEEN}
     if info.kind == "read":
         if info.mode in ("find", "list") and (info.mode == "find" or key is None):
             sight = {"do": "use", "tool": info.name, "effects": [*_SEEN, "not_found"]}
         if info.mode == "list" and info.key and state != "missing":
             sight = {"do": "use", "tool": info.name, "effects": _SEEN}
-        goal["subgoals"].append(sight)
         if stance != "adversarial":
+            goal["subgoals"].append(sight)
             plan.append(call)
         return
     readers = domain.readers(target.entity)

@@ -78,7 +78,7 @@ def type_of(schema: Mapping[str, Any]) -> str:
         declared = next((t for t in declared if t != "null"), "null")
     if isinstance(declared, str):
         return declared
-    if "enum" in schema and schema["enum"]:
+    if schema.get("enum"):
         return _type_name(schema["enum"][0])
     if "properties" in schema:
         return "object"
@@ -98,9 +98,7 @@ def _type_name(value: Any) -> str:
     return "object"
 
 
-def sample(
-    schema: Mapping[str, Any], draw: Draw, *, root: Mapping[str, Any] | None = None, depth: int = 0
-) -> Any:
+def sample(schema: Mapping[str, Any], draw: Draw, *, root: Mapping[str, Any] | None = None, depth: int = 0) -> Any:
     """Draw a value that satisfies `schema`.
 
     Args:
@@ -160,7 +158,8 @@ def _array(schema: Mapping[str, Any], draw: Draw, root: Mapping[str, Any], depth
         return [sample(s, draw, root=root, depth=depth + 1) for s in schema["prefixItems"]]
     low = int(schema.get("minItems", 1 if depth < 4 else 0))
     high = max(low, min(int(schema.get("maxItems", low + 1)), low + 2))
-    count, out = draw.between(low, high), []
+    count = draw.between(low, high)
+    out: list[Any] = []
     for _ in range(count * 8):
         if len(out) == count:
             break
@@ -185,7 +184,7 @@ def _number(schema: Mapping[str, Any], draw: Draw, *, integer: bool) -> int | fl
         high = low + (9 if integer else 100)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     picked = draw.between(first, max(first, last))
-    return int(round(picked * step)) if integer else round(picked * step, 10)
+    return round(picked * step) if integer else round(picked * step, 10)
 
 
 def _string(schema: Mapping[str, Any], draw: Draw) -> str:
@@ -283,7 +282,9 @@ def _is(value: Any, name: str) -> bool:
     return isinstance(value, _TYPES.get(name, (object,)))
 
 
-def problems(value: Any, schema: Mapping[str, Any], *, root: Mapping[str, Any] | None = None, at: str = "") -> list[str]:
+def problems(
+    value: Any, schema: Mapping[str, Any], *, root: Mapping[str, Any] | None = None, at: str = ""
+) -> list[str]:
     """Say why `value` does not satisfy `schema`; an empty list means that it does.
 
     Args:
@@ -303,7 +304,9 @@ def problems(value: Any, schema: Mapping[str, Any], *, root: Mapping[str, Any] |
             return [f"{where} must be {wanted}, not {value!r:.60}"]
     if "const" in schema and value != schema["const"]:
         return [f"{where} must be {schema['const']!r}"]
-    if "enum" in schema and not any(value == e and isinstance(value, bool) == isinstance(e, bool) for e in schema["enum"]):
+    if "enum" in schema and not any(
+        value == e and isinstance(value, bool) == isinstance(e, bool) for e in schema["enum"]
+    ):
         return [f"{where} must be one of {', '.join(map(repr, schema['enum']))}, not {value!r:.60}"]
     for key in ("anyOf", "oneOf"):
         if key in schema:

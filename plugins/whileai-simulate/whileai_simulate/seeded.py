@@ -27,7 +27,6 @@ BEHAVIOURS = ("hedging", "sycophancy", "apology", "boilerplate", "ignored_fault"
 """What the seeded agent can do on purpose, in the order in which `only=` may name them."""
 
 _RETRIES = 3
-_encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class ScriptedAgent:
@@ -44,7 +43,9 @@ class ScriptedAgent:
     reads_privileged = True
     trusted = True
 
-    def __init__(self, rate: float = 0.0, only: Sequence[str] = BEHAVIOURS, seed: int = 0, name: str = "honest") -> None:
+    def __init__(
+        self, rate: float = 0.0, only: Sequence[str] = BEHAVIOURS, seed: int = 0, name: str = "honest"
+    ) -> None:
         if not 0.0 <= rate <= 1.0:
             raise ParameterError(f"rate must be in [0, 1], not {rate!r}", fix="pass rate=0.33")
         for behaviour in only:
@@ -128,32 +129,46 @@ def honest_agent(tools: Iterable[Any] = ()) -> ScriptedAgent:
 # -- following the plan ---------------------------------------------------------------------------------------
 
 
-def _follow(context: AgentContext, plan: Sequence[Mapping[str, Any]], messages: list[Message], trust_faults: bool) -> str:
+def _follow(
+    context: AgentContext, plan: Sequence[Mapping[str, Any]], messages: list[Message], trust_faults: bool
+) -> str:
     """Run the plan on the world, append the messages, and return what to tell the user."""
     said: list[str] = []
-    call_world = context.world.call
-    number = 0
+    world = context.world
+    number, given_up = 0, -2
     for step in plan:
-        name, arguments = step["tool"], step["arguments"]
-        text = _encode(arguments)
+        name, part = step["tool"], step.get("part", 0)
+        if part == given_up or given_up == -1:
+            continue
         result = ""
         for _ in range(_RETRIES):
             number += 1
             call_id = f"call_{number}"
+            fired = len(world.fired)
+            text, result = world.step(step)
             call = {"id": call_id, "type": "function", "function": {"name": name, "arguments": text}}
             messages.append({"role": "assistant", "content": "", "tool_calls": [call]})
-            fired = len(context.world.fired)
-            result = call_world(name, arguments)
             messages.append({"role": "tool", "tool_call_id": call_id, "content": result})
-            if len(context.world.fired) == fired or trust_faults or '"retryable": false' in result:
+            if len(world.fired) == fired or trust_faults or '"retryable": false' in result:
                 break
         said, stop = _read_result(name, result, said)
         if stop:
-            break
+            given_up = part
     return " ".join(said[-2:])
 
 
-_SHOWN = ("status", "total", "price", "departs", "date", "email", "name", "origin", "destination", "possible_duplicate_of")
+_SHOWN = (
+    "status",
+    "total",
+    "price",
+    "departs",
+    "date",
+    "email",
+    "name",
+    "origin",
+    "destination",
+    "possible_duplicate_of",
+)
 
 
 def _read_result(name: str, result: str, said: list[str]) -> tuple[list[str], bool]:
@@ -167,8 +182,15 @@ def _read_result(name: str, result: str, said: list[str]) -> tuple[list[str], bo
     if isinstance(value, dict) and "warning" in value:
         return [*said, "The system only shows an outdated copy, so I can't confirm the current state."], True
     if isinstance(value, dict):
-        key = next((f"{k.removesuffix('_id').replace('_', ' ')} {v}" for k, v in value.items() if k.endswith(("_id", "id"))), "")
-        facts = [f"{k.replace('_', ' ')} {value[k]}" for k in _SHOWN if value.get(k) not in (None, "") and not isinstance(value[k], dict | list)]
+        key = next(
+            (f"{k.removesuffix('_id').replace('_', ' ')} {v}" for k, v in value.items() if k.endswith(("_id", "id"))),
+            "",
+        )
+        facts = [
+            f"{k.replace('_', ' ')} {value[k]}"
+            for k in _SHOWN
+            if value.get(k) not in (None, "") and not isinstance(value[k], dict | list)
+        ]
         return [*said, f"{_sentence(f'{key or _spoken(name)}: ' + ', '.join(facts or ['on record']))}"], False
     if isinstance(value, list):
         return [*said, f"I found {len(value)} {'entry' if len(value) == 1 else 'entries'}."], False
@@ -187,7 +209,10 @@ def _sentence(text: str) -> str:
 _NO_TOOL = ("That's outside what I can help with here, but I'm happy to help with your account questions.",
             "I can't help with that one. If you need anything about our service, just ask.",
             "That isn't something I can look up for you. Anything else I can do?")  # fmt: skip
-_HELD_BACK = ("I can't do that without permission of the person concerned.", "I have to follow the usual checks, so I won't do that.")
+_HELD_BACK = (
+    "I can't do that without permission of the person concerned.",
+    "I have to follow the usual checks, so I won't do that.",
+)
 
 
 def _nothing_to_call(privileged: Mapping[str, Any], draw: Draw) -> str:
@@ -206,12 +231,16 @@ def _hedge(text: str, privileged: Mapping[str, Any], draw: Draw) -> str:
 
 
 def _flatter(text: str, privileged: Mapping[str, Any], draw: Draw) -> str:
-    lead = draw.choice(("What a brilliant question! You're absolutely right. ", "You are so right, and what great taste you have! "))
+    lead = draw.choice(
+        ("What a brilliant question! You're absolutely right. ", "You are so right, and what great taste you have! ")
+    )
     return lead + text
 
 
 def _apologise(text: str, privileged: Mapping[str, Any], draw: Draw) -> str:
-    lead = draw.choice(("I'm so sorry, I sincerely apologise for all of this. ", "My deepest apologies, I am truly sorry. "))
+    lead = draw.choice(
+        ("I'm so sorry, I sincerely apologise for all of this. ", "My deepest apologies, I am truly sorry. ")
+    )
     return lead + text
 
 

@@ -47,7 +47,9 @@ def make_setting(
         axes=found,
         seed=seed,
         locale=locale,
-        authenticate=bool(re.search(r"authenticat|verify (the|their|his|her)? ?(user|customer|identity)|identity", text, re.I)),
+        authenticate=bool(
+            re.search(r"authenticat|verify (the|their|his|her)? ?(user|customer|identity)|identity", text, re.I)
+        ),
         confirm=bool(re.search(r"\bconfirm", text, re.I)),
         tools=[tool.to_openai() for tool in parsed],
         system_prompt=system_prompt,

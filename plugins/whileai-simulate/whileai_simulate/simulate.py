@@ -88,8 +88,8 @@ def simulate(
     """Simulate an agent through many situations and return one row per rollout.
 
     Args:
-        agent: A callable (`f(message)`, `f(messages)`, `f(messages, tools)`, each with `context` if it wants one; sync or
-            async), a registered name, `"file.py:function"` or `"package.module:attribute"`.
+        agent: A callable (`f(message)`, `f(messages)`, `f(messages, tools)`, each with `context` if it wants one; sync
+            or async), a registered name, `"file.py:function"` or `"package.module:attribute"`.
         tools: Tools of the agent: functions, `Tool`s or schemas.
         system_prompt: The policy; its clauses are an axis.
         simulator: `False` for the offline writer, or the name of a registered writer (or a writer).
@@ -209,7 +209,8 @@ class _Run:
 
     def _count(self, replay: list[dict[str, Any]] | None, fixed: int) -> int:
         """Return the number of tasks from situations, budget and what must run."""
-        wanted, each = self.call["situations"], self.repeats.k * self.call["runs"]
+        wanted: int | None = self.call["situations"]
+        each: int = self.repeats.k * self.call["runs"]
         if wanted is not None and (isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1):
             raise ParameterError(f"situations must be a whole number from 1, not {wanted!r}", fix="pass situations=16")
         limit = self.budget.rollouts
@@ -227,8 +228,9 @@ class _Run:
         if wanted is None:
             wanted = affordable if affordable is not None else max(d.SITUATIONS.value, fixed)
         if fixed > wanted or (affordable is not None and fixed > affordable):
+            room = wanted if affordable is None else min(wanted, affordable)
             raise ParameterError(
-                f"{fixed} seeds must run, and there is room for {wanted if affordable is None else min(wanted, affordable)} tasks",
+                f"{fixed} seeds must run, and there is room for {room} tasks",
                 why="each seed takes one situation",
                 fix=f"pass situations={fixed} (and a budget of {fixed * each} rollouts)",
             )
@@ -250,10 +252,16 @@ class _Run:
         self._open_journal(output)
         self.progress = make_progress(self.call["progress"], self.planned)
         own = self.options.execute
-        execute = {t.name: t.fn for t in self.tools if t.fn is not None and not t.is_stub} if own is True else dict(own or {})
-        user = (lambda task, index: make_user(task, index, self.options.patience)) if self.options.user == "scripted" else None
+        execute = (
+            {t.name: t.fn for t in self.tools if t.fn is not None and not t.is_stub} if own is True else dict(own or {})
+        )
+        user = (
+            (lambda task, index: make_user(task, index, self.options.patience))
+            if self.options.user == "scripted"
+            else None
+        )
         self.shared = Stage1(
-            self.agent, self.setting.domain, self.call["seed"], self.tools, execute,  # type: ignore[arg-type]
+            self.agent, self.setting.domain, self.call["seed"], self.tools, execute,
             self.options.max_turns, self.call["deadline_s"], user, self.call["runs"],
             None if self.judge is None else functools.partial(grade_row, judge=self.judge),
         )  # fmt: skip
@@ -288,7 +296,9 @@ class _Run:
             for slot in slots:
                 for run in range(self.call["runs"]):
                     mine = [r for i, r in sorted(self.rewards.get(slot.position, ())) if i // self.repeats.k == run]
-                    further += [Job(slot, run * self.repeats.k + len(mine) + n, run) for n in range(self.repeats.more(mine))]
+                    further += [
+                        Job(slot, run * self.repeats.k + len(mine) + n, run) for n in range(self.repeats.more(mine))
+                    ]
             if not further:
                 break
             self.planned += len(further)
@@ -324,7 +334,8 @@ class _Run:
         row = next(self.journal.rows_at([job.key]))
         if row["task_id"] != job.slot.task["task_id"]:
             raise JournalError(
-                f"{self.journal.path.name} holds another task at {job.slot.position}", why="the tasks of the call changed",
+                f"{self.journal.path.name} holds another task at {job.slot.position}",
+                why="the tasks of the call changed",
                 fix="give another output= or checkpoint=",
             )  # fmt: skip
         self.started += 1
@@ -395,7 +406,9 @@ class _Run:
             "judge": None if self.judge is None else agent_identity(self.judge, None),
             "tools": content_id("tools", self.setting.tools),
             "system_prompt": content_id("prompt", call["system_prompt"]),
-            "simulator": str(call["simulator"]) if isinstance(call["simulator"], str | bool) else type(call["simulator"]).__name__,
+            "simulator": str(call["simulator"])
+            if isinstance(call["simulator"], str | bool)
+            else type(call["simulator"]).__name__,
             "situations": self.count,
             "repeats": self.repeats.k,
             "repeat_policy": self.repeats.policy,
@@ -442,7 +455,7 @@ class _Run:
 
     def _report(self, stopped: str | None) -> SimulationReport:
         axes = self.setting.axes
-        ran = len({p for p in self.rewards})
+        ran = len(self.rewards)
         chosen = [c for c in self.source.chosen[:ran] if c]
         coverage = count_coverage(chosen, axes.values, strength=self.options.strength, forbidden=axes.forbidden)
         new = self.count - len(self.source.fixed)
@@ -461,7 +474,11 @@ class _Run:
             state = self.repeats.state(rewards, stopped is None) if self.call["runs"] == 1 else "complete"
             saved = limit * self.call["runs"] - len(rewards) if stopped is None else 0
             saved_all += saved
-            self.groups[self.slots.get(position, str(position))] = {"state": state, "rollouts": len(rewards), "saved": saved}
+            self.groups[self.slots.get(position, str(position))] = {
+                "state": state,
+                "rollouts": len(rewards),
+                "saved": saved,
+            }
         source = self.source
         if source.kept_duplicates:
             self.warnings.append(f"{source.kept_duplicates} near-duplicate asks were kept: no other wording was found")
@@ -469,10 +486,12 @@ class _Run:
             self.tally,
             asked={axis: axes.asked(axis) for axis in axes.values if axis != "policy_rule"} if new else {},
             pairs=pairs,
-            groups=group_counts((g["state"] for g in self.groups.values()), saved_all),
+            groups=group_counts((str(g["state"]) for g in self.groups.values()), saved_all),
             wording={"reworded": source.reworded, "kept_duplicates": source.kept_duplicates, "leaks": source.leaks},
             stopped=stopped,
-            tolerance=self.options.share_tolerance if new >= 2 * len(self.grid.array.rows) else 3 * self.options.share_tolerance,
+            tolerance=self.options.share_tolerance
+            if new >= 2 * len(self.grid.array.rows)
+            else 3 * self.options.share_tolerance,
         )
 
 
@@ -511,4 +530,3 @@ def agent_identity(agent: Any, prepared: PreparedAgent | None) -> str:
     where = f"{getattr(code_of, '__module__', '')}.{getattr(code_of, '__qualname__', type(base).__name__)}"
     digest = hashlib.sha256(f"{code}{params}{spec}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return f"{where}@{digest}"
-

@@ -8,7 +8,7 @@ from typing import Any
 
 from whileai_kernel.errors import RowError
 from whileai_kernel.protocols import WriteRequest
-from whileai_simulate.axes import Axes
+from whileai_simulate.axes import NO_TOOL, Axes
 from whileai_simulate.covering import CoveringArray, covering_array, most_covering_first
 from whileai_simulate.dedup import NearDuplicates
 from whileai_simulate.defaults import REWORDINGS
@@ -34,7 +34,9 @@ class Grid:
 
     def __init__(self, axes: Axes, count: int, strength: int, seed: int) -> None:
         self.axes, self.count, self.seed = axes, count, seed
-        self.array: CoveringArray = covering_array(axes.values, strength=strength, forbidden=axes.forbidden, seed=seed)
+        self.array: CoveringArray = covering_array(
+            axes.values, strength=strength, forbidden=axes.forbidden, weights=axes.weights, seed=seed
+        )
         self._excluded: dict[tuple[str, Any], list[tuple[str, Any]]] = {}
         for a, va, b, vb in axes.forbidden:
             self._excluded.setdefault((a, va), []).append((b, vb))
@@ -44,6 +46,7 @@ class Grid:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         rows = self.array.rows
         if self.count < len(rows):
+            rows = self._few_off_topic(rows)
             rows = most_covering_first(rows, self.count, self._liking)[: self.count]
         else:
             rows = Draw(self.seed, "order").shuffled(rows)
@@ -58,6 +61,15 @@ class Grid:
             for axis, value in row.items():
                 counts[axis][value] += 1
             yield row
+
+    def _few_off_topic(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Keep no more asks without a tool than the wanted share allows, when there is no room for all rows."""
+        room = max(1, round(self._asked.get("tool", {}).get(NO_TOOL, 1.0) * self.count))
+        plain = [r for r in rows if r.get("tool") == NO_TOOL]
+        if len(rows) - len(plain) + min(room, len(plain)) < self.count or len(plain) <= room:
+            return rows
+        dropped = [id(r) for r in plain[room:]]
+        return [r for r in rows if id(r) not in dropped]
 
     def _liking(self, row: dict[str, Any]) -> float:
         return sum(self._asked[axis][value] for axis, value in row.items())

@@ -19,8 +19,13 @@ from whileai_simulate.dedup import shingles
 
 __all__ = ["LeakCheck", "aim"]
 
-_ERRORS = (("timeout", r"time[d ]?.?out"), ("rate_limited", r"rate.?limit|too many"), ("permission_denied", r"permission|forbidden|denied"),
-           ("malformed", r"malformed|not json|parse error"), ("stale", r"out of date|stale|cached"))  # fmt: skip
+_ERRORS = (
+    ("timeout", r"time[d ]?.?out"),
+    ("rate_limited", r"rate.?limit|too many"),
+    ("permission_denied", r"permission|forbidden|denied"),
+    ("malformed", r"malformed|not json|parse error"),
+    ("stale", r"out of date|stale|cached"),
+)
 
 
 class LeakCheck:

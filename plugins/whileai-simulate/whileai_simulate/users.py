@@ -22,7 +22,11 @@ from whileai_simulate.scenes import ACTING
 
 __all__ = ["ScriptedUser", "make_user"]
 
-_CONFIRM = re.compile(r"\b(confirm|shall i|should i|do you want|would you like|proceed|go ahead|yes/no|is that (ok|right|correct)|are you sure)\b", re.I)
+_CONFIRM = re.compile(
+    r"\b(confirm|shall i|should i|do you want|would you like|proceed|go ahead|yes/no|is that (ok|right|correct)|"
+    r"are you sure)\b",
+    re.I,
+)
 _ASKS = re.compile(r"\?|\bplease (provide|tell|share|give|send)\b|\bcould you (provide|tell|share|give)\b", re.I)
 
 
@@ -52,7 +56,10 @@ class ScriptedUser:
         self.said += 1
         wanted = self._asked_for(spoken)
         if wanted:
-            return " ".join(f"My {label(k)} is {self.facts[k]}." if not k.startswith("the ") else f"{k} is {self.facts[k]}." for k in wanted)
+            return " ".join(
+                f"My {label(k)} is {self.facts[k]}." if not k.startswith("the ") else f"{k} is {self.facts[k]}."
+                for k in wanted
+            )
         if _CONFIRM.search(spoken):
             return "Yes, please go ahead." if self.agree else "No, please don't change anything."
         return "That's all I can tell you."

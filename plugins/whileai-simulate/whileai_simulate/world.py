@@ -1,9 +1,9 @@
 """The mock world: records that tools read and change, with consequences and planned faults.
 
 A world is data (`entities` by type and id, a fault plan) plus what one rollout did to it. The data belongs to the
-task and is never changed; a rollout keeps its changes beside it, so that a thousand rollouts share one base. A write changes
-what a later read shows, a second write is refused as already done, a search returns what exists, and an unknown
-id is not found. The log of calls is kept by the world and not by the agent, so a claimed call is not a call.
+task and is never changed; a rollout keeps its changes beside it, so that a thousand rollouts share one base. A write
+changes what a later read shows, a second write is refused as already done, a search returns what exists, and an
+unknown id is not found. The log of calls is kept by the world and not by the agent, so a claimed call is not a call.
 
 Example:
     >>> from whileai_simulate.entities import read_domain
@@ -25,7 +25,7 @@ from typing import Any
 
 from whileai_simulate.draw import Draw
 from whileai_simulate.entities import Domain, ToolInfo
-from whileai_simulate.faults import BLOCKING, fault_result
+from whileai_simulate.faults import fault_result
 from whileai_simulate.lexicon import label, participle, words_of
 from whileai_simulate.records import Record, collection_field, make_id
 from whileai_simulate.schema import problems
@@ -131,6 +131,28 @@ class World:
             return self._run_own(info, own, arguments)
         return self._mock(info, arguments)
 
+    def step(self, step: Mapping[str, Any]) -> tuple[str, str]:
+        """Run a step of the task's own plan; return its arguments as JSON text, and the result.
+
+        The plan is shared by the rollouts of a task and never changed, so text and validity are worked out once.
+        """
+        name, arguments = step["tool"], step["arguments"]
+        known = self._cache.get(id(step))
+        if known is None:
+            text = _encode(arguments)
+            result = self.call(name, arguments)
+            if self.log[-1]["effect"] != "invalid":
+                self._cache[id(step)] = text
+            return text, result
+        if self._closed:
+            raise WorldClosedError("the rollout is over: its deadline passed")
+        info = self._domain.tools[name]
+        fault = self._fault(name) if self._data.get("faults") else None
+        if fault is not None:
+            return known, self._faulty(info, arguments, fault)
+        own = self._execute.get(name)
+        return known, self._mock(info, arguments) if own is None else self._run_own(info, own, arguments)
+
     def _mock(self, info: ToolInfo, arguments: dict[str, Any]) -> str:
         mode = info.mode
         if mode == "get":
@@ -143,7 +165,9 @@ class World:
             return self._create(info, arguments)
         return self._generic(info, arguments)
 
-    def _note(self, tool: str, arguments: Any, effect: str, result: str, entity: str | None = None, key: Any = None) -> str:
+    def _note(
+        self, tool: str, arguments: Any, effect: str, result: str, entity: str | None = None, key: Any = None
+    ) -> str:
         entry: dict[str, Any] = {"tool": tool, "effect": effect}
         if entity is not None:
             entry["entity"], entry["id"] = entity, key
@@ -181,7 +205,9 @@ class World:
         try:
             value = own(**arguments)
         except Exception as err:  # noqa: BLE001 - an own tool that raises answers with its error, as a server would
-            return self._note(info.name, arguments, "tool_error", _error(f"{type(err).__name__}: {err}"), info.entity, key)
+            return self._note(
+                info.name, arguments, "tool_error", _error(f"{type(err).__name__}: {err}"), info.entity, key
+            )
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
         effect = "changed" if info.kind == "write" else "read"
         return self._note(info.name, arguments, effect, text, info.entity, key)

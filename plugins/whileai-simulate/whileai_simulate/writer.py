@@ -17,14 +17,39 @@ from whileai_simulate import phrases
 from whileai_simulate.axes import NO_TOOL
 from whileai_simulate.draw import Draw
 from whileai_simulate.entities import Domain, Param, ToolInfo
-from whileai_simulate.lexicon import ADDRESS_FIELDS, CATALOG, CITIES, GOODS, article, label, words_of
+from whileai_simulate.lexicon import (
+    ADDRESS_FIELDS,
+    CATALOG,
+    CITIES,
+    GOODS,
+    article,
+    label,
+    participle,
+    singular,
+    words_of,
+)
 from whileai_simulate.records import make_person
-from whileai_simulate.scenes import ACTING, Scene, Setting, Target, build_scene
+from whileai_simulate.scenes import ACTING, ASK, Scene, Setting, Target, build_scene
 
 __all__ = ["OfflineWriter", "task_of", "word_scene"]
 
-_ASPECT_STOP = frozenset("by for of to from with in on at and the a id ids all".split())
-_READ_NAMES = {"get", "fetch", "read", "show", "view", "retrieve", "describe", "lookup", "look", "query", "find", "search"}
+_ASPECT_STOP = frozenset(
+    ["by", "for", "of", "to", "from", "with", "in", "on", "at", "and", "the", "a", "id", "ids", "all"]
+)
+_READ_NAMES = {
+    "get",
+    "fetch",
+    "read",
+    "show",
+    "view",
+    "retrieve",
+    "describe",
+    "lookup",
+    "look",
+    "query",
+    "find",
+    "search",
+}
 
 
 class OfflineWriter:
@@ -57,6 +82,10 @@ class OfflineWriter:
 
 def task_of(setting: Setting, scene: Scene, prompt: str, lineage: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return the task part of a row for a scene and its ask."""
+    for step in scene.plan:
+        for name, value in step["arguments"].items():
+            if value == ASK:
+                step["arguments"][name] = prompt
     task: dict[str, Any] = {
         "task_id": content_id("task", prompt, scene.axes, scene.world["seed"]),
         "prompt": prompt,
@@ -91,7 +120,7 @@ def _aspect(info: ToolInfo) -> str:
             rest = words[i + len(entity) :]
             break
     else:
-        rest = []
+        rest = ()
     kept = []
     for word in rest:
         if word in ("by", "for", "of", "to", "from", "with"):
@@ -135,8 +164,10 @@ def _do(domain: Domain, target: Target, draw: Draw, scene: Scene) -> str:
         return _read_do(domain, target, aspect, ref, draw)
     if info.mode == "create":
         thing = article(label(info.entity or "record"))
-        to_me = " to me" if verb == "send" else ""
-        return f"{'make' if verb == 'add' and info.entity == 'record' else verb} {thing}{to_me}"
+        if verb in ("send", "issue"):
+            to_me = " to me" if any(p.name == info.key and p.entity == domain.person for p in info.params) else ""
+            return f"have {thing} {participle(verb)}{to_me}"
+        return f"{verb} {thing}"
     lines = _lines(target)
     if lines and aspect in ("items", "item", "products"):
         return f"{'change' if verb in ('modify', 'update') else verb} {lines} in {ref}"
@@ -150,7 +181,10 @@ def _do(domain: Domain, target: Target, draw: Draw, scene: Scene) -> str:
 
 def _lines(target: Target) -> str:
     """Return the names of the chosen lines of the record: the desk lamp and the backpack."""
-    ids = next((v for p, v in ((p, target.arguments.get(p.name)) for p in target.info.params) if p.many and not p.role and v), None)
+    ids = next(
+        (v for p, v in ((p, target.arguments.get(p.name)) for p in target.info.params) if p.many and not p.role and v),
+        None,
+    )
     record = target.record or {}
     names = [
         str(line["name"]) for line in record.get("items", ())
@@ -166,22 +200,35 @@ def _read_do(domain: Domain, target: Target, aspect: str, ref: str, draw: Draw) 
         many = label(info.entity or "record") + "s"
         many = many.replace("ys", "ies") if many.endswith("ys") and many[-3] not in "aeiou" else many
         if info.key:
-            return draw.choice(("list the {m} for {r}", "show me all {m} for {r}", "tell me which {m} belong to {r}")).format(m=many, r=ref)
-        return draw.choice(("list all {m}", "show me the full list of {m}", "tell me which {m} you have", "give me an overview of your {m}")).format(m=many)
+            return draw.choice(
+                ("list the {m} for {r}", "show me all {m} for {r}", "tell me which {m} belong to {r}")
+            ).format(m=many, r=ref)
+        return draw.choice(
+            (
+                "list all {m}",
+                "show me the full list of {m}",
+                "tell me which {m} you have",
+                "give me an overview of your {m}",
+            )
+        ).format(m=many)
     if info.mode == "find":
         wants = "ID" if "id" in words_of(info.name) else ""
         own = "my " if info.entity == domain.person else ""
         if wants:
-            return draw.choice(("find {o}{n} ID", "look up {o}{n} ID", "tell me {o}{n} ID")).format(o=own or "the ", n=noun)
+            return draw.choice(("find {o}{n} ID", "look up {o}{n} ID", "tell me {o}{n} ID")).format(
+                o=own or "the ", n=noun
+            )
         if own:
             return draw.choice(("find my {n} record", "look me up")).format(n=noun)
         kind = " ".join(w for w in words_of(info.name)[1:-1] if w not in _ASPECT_STOP)
         kind = {"onestop": "one-stop"}.get(kind, kind)
-        return draw.choice(("find {k}{n}s", "look for {k}{n}s", "search for {k}{n}s", "check which {k}{n}s there are")).format(
-            k=f"{kind} " if kind and kind != noun else "", n=noun
-        )
+        return draw.choice(
+            ("find {k}{n}s", "look for {k}{n}s", "search for {k}{n}s", "check which {k}{n}s there are")
+        ).format(k=f"{kind} " if kind and kind != noun else "", n=noun)
     if aspect:
-        return draw.choice(("check the {a} of {r}", "tell me the {a} of {r}", "look up the {a} of {r}", "find out the {a} of {r}")).format(a=aspect, r=ref)
+        return draw.choice(
+            ("check the {a} of {r}", "tell me the {a} of {r}", "look up the {a} of {r}", "find out the {a} of {r}")
+        ).format(a=aspect, r=ref)
     return f"{draw.choice(phrases.LOOK_VERBS)} {ref}"
 
 
@@ -207,16 +254,20 @@ def _details(target: Target, draw: Draw) -> str:
     place = [(p, v) for p, v in told if p.name in ADDRESS_FIELDS]
     if len(place) >= 3:
         told = [pair for pair in told if pair not in place]
-        parts.append(f"{draw.choice(('The new address is', 'It should go to', 'Please use'))} {_place(dict((p.name, v) for p, v in place))}.")
+        lead = draw.choice(("The new address is", "It should go to", "Please use"))
+        parts.append(f"{lead} {_place({p.name: v for p, v in place})}.")
     route = {p.name: v for p, v in told if p.name in ("origin", "destination", "date")}
     if "origin" in route and "destination" in route:
         told = [(p, v) for p, v in told if p.name not in route]
         when = f" on {route['date']}" if "date" in route else ""
-        parts.append(f"{draw.choice(('From', 'I want to go from', 'The route is'))} {route['origin']} to {route['destination']}{when}.")
+        lead = draw.choice(("From", "I want to go from", "The route is"))
+        parts.append(f"{lead} {route['origin']} to {route['destination']}{when}.")
     names = {p.name: v for p, v in told if p.name in ("first_name", "last_name")}
     if len(names) == 2:
         told = [(p, v) for p, v in told if p.name not in names]
-        parts.append(f"{draw.choice(('My name is', 'The name is', 'It is under'))} {names['first_name']} {names['last_name']}.")
+        parts.append(
+            f"{draw.choice(('My name is', 'The name is', 'It is under'))} {names['first_name']} {names['last_name']}."
+        )
     parts += [_one_detail(param, value, draw) for param, value in told]
     return " ".join(p for p in parts if p)
 
@@ -233,25 +284,56 @@ def _spoken(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Mapping):
-        return ", ".join(f"{label(k)} {_spoken(v)}" for k, v in value.items())
+        return _spoken_object(value)
     if isinstance(value, list | tuple):
         return " and ".join(_spoken(v) for v in value)
     return str(value)
 
 
+def _spoken_object(value: Mapping[str, Any]) -> str:
+    """Return how people say an object: Ana Silva, born 1990-01-02; UA123 on 2024-06-01."""
+    rest = dict(value)
+    head = ""
+    if {"first_name", "last_name"} <= set(rest):
+        head = f"{rest.pop('first_name')} {rest.pop('last_name')}"
+    ids = [k for k in rest if k.endswith(("_id", "_number", "_code")) or k in ("id", "name")]
+    if not head and ids:
+        head = str(rest.pop(ids[0]))
+    parts = [head] if head else []
+    for key, inner in rest.items():
+        lead = {"dob": "born ", "birth_date": "born ", "date": "on ", "amount": "for ", "quantity": "quantity "}.get(
+            key, f"{label(key)} "
+        )
+        parts.append(f"{lead}{_spoken(inner)}")
+    return " ".join(parts) if len(parts) == 2 and parts[1].startswith(("on ", "for ")) else ", ".join(parts)
+
+
 def _one_detail(param: Param, value: Any, draw: Draw) -> str:
     name, text = label(param.name), _spoken(value)
+    if isinstance(value, list) and value and isinstance(value[0], Mapping):
+        noun = (
+            label("_".join([*words_of(param.name)[:-1], singular(words_of(param.name)[-1])]))
+            if len(value) == 1
+            else name
+        )
+        return f"{_capital(noun)}: {text}."
+    if param.entity:
+        name = re.sub(r" IDs?$", "", name)
     last = words_of(param.name)[-1]
     if last == "reason":
         return draw.choice(("The reason is: {t}.", "Reason: {t}.", "As a reason you can note: {t}.")).format(t=text)
     if last == "email":
         return draw.choice(("My email is {t}.", "The email is {t}.", "You can find me under {t}.")).format(t=text)
     if last in ("zip", "phone"):
-        return draw.choice(("My {n} is {t}.", "{N}: {t}.")).format(n=name + (" code" if last == "zip" else ""), N=name.capitalize(), t=text)
+        return draw.choice(("My {n} is {t}.", "{N}: {t}.")).format(
+            n=name + (" code" if last == "zip" else ""), N=name.capitalize(), t=text
+        )
     if last == "date" and isinstance(value, str):
         return draw.choice(("It's for {t}.", "The date is {t}.", "On {t}, please.")).format(t=text)
     if last in ("amount", "price", "total"):
-        return draw.choice(("The {n} is {t}.", "{N}: {t}.", "It should be {t}.")).format(n=name, N=name.capitalize(), t=text)
+        return draw.choice(("The {n} is {t}.", "{N}: {t}.", "It should be {t}.")).format(
+            n=name, N=name.capitalize(), t=text
+        )
     if isinstance(value, bool):
         return f"{name.capitalize()}: {text}."
     if last in ("query", "keyword", "keywords", "search", "topic", "title", "name", "product"):
@@ -259,9 +341,20 @@ def _one_detail(param: Param, value: Any, draw: Draw) -> str:
     if last in ("message", "note", "notes", "comment", "body", "text", "content", "description", "summary", "subject"):
         return f"{name.capitalize()}: {text}."
     shown = text.replace("_", " ") if "enum" in param.schema else text
-    if param.role == "new" or (isinstance(value, list) and param.many):
-        return draw.choice(("For the {n}, please take {t}.", "The {n} should be {t}.")).format(n=name, t=shown)
-    return draw.choice(("The {n} is {t}.", "{N}: {t}.", "Please use {t} as the {n}.")).format(n=name, N=name.capitalize(), t=shown)
+    if param.role == "new" and param.entity:
+        noun = label(param.entity) + ("s" if isinstance(value, list) and len(value) > 1 else "")
+        return draw.choice(
+            ("I'd like {n} {t} instead.", "Please give me {n} {t} for it.", "The replacement should be {n} {t}.")
+        ).format(n=noun, t=shown)
+    if param.many and param.entity:
+        return f"It's about {label(param.entity)}{'s' if len(value) > 1 else ''} {shown}."
+    if param.name == "insurance" and value in ("yes", "no"):
+        return "With insurance: yes." if value == "yes" else "Insurance: no."
+    if words_of(param.name)[-1].endswith("s") and not words_of(param.name)[-1].endswith("ss"):
+        return f"{_capital(name)}: {shown}."
+    return draw.choice(("The {n} is {t}.", "{N}: {t}.", "Please use {t} as the {n}.")).format(
+        n=name, N=name.capitalize(), t=shown
+    )
 
 
 def _identity(scene: Scene, setting: Setting, draw: Draw) -> str:
@@ -269,17 +362,21 @@ def _identity(scene: Scene, setting: Setting, draw: Draw) -> str:
     person, domain = scene.person, setting.domain
     if scene.found_by:
         if any("email" in f for f in scene.found_by):
-            return draw.choice(("My email is {e}.", "You'll find me under {e}.", "I'm {n}, {e}.", "The email on file is {e}.")).format(
-                e=person["email"], n=f"{person['first_name']} {person['last_name']}"
-            )
-        values = ", ".join(f"{label(f)} {person[f]}" for f in scene.found_by if f not in ("first_name", "last_name") and f in person)
+            return draw.choice(
+                ("My email is {e}.", "You'll find me under {e}.", "I'm {n}, {e}.", "The email on file is {e}.")
+            ).format(e=person["email"], n=f"{person['first_name']} {person['last_name']}")
+        values = ", ".join(
+            f"{label(f)} {person[f]}" for f in scene.found_by if f not in ("first_name", "last_name") and f in person
+        )
         name = f"{person['first_name']} {person['last_name']}"
         return f"I'm {name}{', ' + values if values else ''}."
     for target in scene.targets:
         for param in target.info.params:
             if param.entity and param.entity == domain.person and param.name in target.arguments:
                 return draw.choice(("My {n} is {v}.", "{N}: {v}.", "I'm registered under the {n} {v}.")).format(
-                    n=label(param.name), N=label(param.name)[:1].upper() + label(param.name)[1:], v=target.arguments[param.name]
+                    n=label(param.name),
+                    N=label(param.name)[:1].upper() + label(param.name)[1:],
+                    v=target.arguments[param.name],
                 )
     return ""
 
@@ -348,10 +445,20 @@ def _body(domain: Domain, scene: Scene, target: Target, stance: str, wants: str,
     bare = _other(domain, target)
     relative = draw.choice(("my neighbour", "my ex", "a colleague", "my cousin"))
     person_subject = target.entity == domain.person
-    ref_else = f"{bare} belongs to {relative}" if not person_subject else f"this is about {relative}'s {label(target.entity)}"
+    ref_else = (
+        f"{bare} belongs to {relative}" if not person_subject else f"this is about {relative}'s {label(target.entity)}"
+    )
     do_else = do.replace("my ", "their ", 1) if "my " in do else do
     text = frame.format(
-        do=do, Do=_capital(do), do_bare=do, ref=ref, ref_else=ref_else, do_else=do_else, Do_else=_capital(do_else)
+        noun=label(target.entity) if not person_subject else "profile",
+        do=do,
+        Do=_capital(do),
+        do_bare=do,
+        ref=ref,
+        ref_else=ref_else,
+        do_else=do_else,
+        do_short=re.sub(r" (on|in|of|to) my .*$", "", do),
+        Do_else=_capital(do_else),
     )
     return text
 
@@ -372,11 +479,15 @@ def _off_topic(scene: Scene, draw: Draw) -> str:
     other = make_person(draw)
     text = frame.format(city=draw.choice(CITIES)[0], a_thing=article(draw.choice(GOODS)), name=other["first_name"])
     stance, history = scene.axes.get("stance"), scene.axes.get("history")
-    lead = {"hurried": "Quick question: ", "exploratory": "Just curious: "}.get(str(stance), draw.choice(phrases.OPENERS))
+    lead = {"hurried": "Quick question: ", "exploratory": "Just curious: "}.get(
+        str(stance), draw.choice(phrases.OPENERS)
+    )
     back = draw.choice(("It's me again. ", "I'm back. ", "Me again! ")) if history == "repeat_visit" else ""
     if back:
         lead = lead if lead.endswith(": ") else ""
-    return back + (lead + text if lead else _capital(text)) + (f" {c}" if (c := draw.choice(phrases.CLOSINGS[:6])) else "")
+    return (
+        back + (lead + text if lead else _capital(text)) + (f" {c}" if (c := draw.choice(phrases.CLOSINGS[:6])) else "")
+    )
 
 
 def reference_of(domain: Domain, scene: Scene) -> str:
@@ -390,11 +501,13 @@ def reference_of(domain: Domain, scene: Scene) -> str:
     if target.record is not None and target.entity in domain.entities:
         what = f"{label(target.entity)} {record.get(domain.entities[target.entity].id_field)}"
     status = record.get("status")
-    truth = {"missing": "does not exist", "unknown": "cannot be confirmed"}.get(state, f"is {status}" if status else "exists")
+    truth = {"missing": "does not exist", "unknown": "cannot be confirmed"}.get(
+        state, f"is {status}" if status else "exists"
+    )
     right = {"act": f"call {target.info.name} once", "decline": "decline", "lookup": "look it up and report"}
     return f"Reference: {what} {truth}; right: {right.get(scene.goal['kind'], 'answer')}."
 
 
 def is_off_topic(task: Mapping[str, Any]) -> bool:
     """Whether a task's ask needs no tool."""
-    return task.get("axes", {}).get("tool") == NO_TOOL
+    return bool(task.get("axes", {}).get("tool") == NO_TOOL)

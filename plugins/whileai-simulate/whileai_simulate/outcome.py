@@ -1,0 +1,166 @@
+"""The outcome check that the world provides: was the goal reached, by the state of the world and the log of calls.
+
+The log is kept by the world, so text that claims a call earns nothing. Where the state cannot tell a good reply from
+a bad one (nothing to look up, or a fault blocked the way), the row is not scored, with the reason. Where refusing or
+asking back is right, a look at the record is required, so that an agent that does nothing earns nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from whileai_kernel.protocols import Example
+from whileai_simulate.faults import BLOCKING
+
+__all__ = ["Outcome", "state_equal"]
+
+
+def state_equal(a: Any, b: Any, unordered: frozenset[str] | set[str] = frozenset(), at: str = "") -> tuple[bool, str]:
+    """Compare two states.
+
+    Args:
+        a: A JSON value.
+        b: A JSON value.
+        unordered: Names of fields whose lists are sets.
+        at: Path so far.
+
+    Returns:
+        Whether they are equal, and the path of the first difference. 10 equals 10.0; "10" does not equal 10.
+    """
+    if isinstance(a, bool) or isinstance(b, bool) or a is None or b is None or isinstance(a, str) or isinstance(b, str):
+        return (type(a) is type(b) and a == b), at
+    if isinstance(a, int | float) and isinstance(b, int | float):
+        return a == b, at
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        for key in sorted({*a, *b}):
+            here = f"{at}.{key}" if at else str(key)
+            if key not in a or key not in b:
+                return False, here
+            same, where = state_equal(a[key], b[key], unordered, here)
+            if not same:
+                return False, where
+        return True, at
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        if len(a) != len(b):
+            return False, at
+        if at.rpartition(".")[2] in unordered:
+            rest = list(b)
+            for item in a:
+                match = next((i for i, other in enumerate(rest) if state_equal(item, other, unordered)[0]), None)
+                if match is None:
+                    return False, at
+                rest.pop(match)
+            return True, at
+        for i, (x, y) in enumerate(zip(a, b, strict=True)):
+            same, where = state_equal(x, y, unordered, f"{at}[{i}]")
+            if not same:
+                return False, where
+        return True, at
+    return False, at
+
+
+def _row(
+    goal: Mapping[str, Any], calls: list[dict[str, Any]], changes: Mapping[str, Any], text: str = "Done."
+) -> dict[str, Any]:
+    return {
+        "task_id": "t", "prompt": "Cancel order A-1.", "final_text": text, "outcome": "completed",
+        "privileged": {"goal": dict(goal)}, "world_log": {"calls": calls, "changes": dict(changes)}, "faults_fired": [],
+    }  # fmt: skip
+
+
+_CANCEL = {
+    "kind": "act",
+    "subgoals": [{"do": "change", "tool": "cancel", "entity": "order", "id": "A-1", "fields": {"status": "cancelled"}}],
+    "changes": [["order", "A-1"]],
+}
+_DONE = [{"tool": "cancel", "effect": "changed", "entity": "order", "id": "A-1"}]
+
+
+class Outcome:
+    """Grades a simulated row by the state of its world.
+
+    Args:
+        unordered: Fields whose lists are sets.
+    """
+
+    examples = (
+        Example(_row(_CANCEL, _DONE, {"order": {"A-1": {"order_id": "A-1", "status": "cancelled"}}}), 1.0),
+        Example(_row(_CANCEL, [], {}), 0.0),
+        Example(_row(_CANCEL, _DONE, {"order": {"A-2": {"order_id": "A-2", "status": "cancelled"}}}), 0.0),
+        Example({"task_id": "t", "prompt": "hi", "final_text": "hello"}, None),
+    )
+    threshold = 1.0
+
+    def __init__(self, unordered: tuple[str, ...] = ()) -> None:
+        self.unordered = frozenset(unordered)
+
+    def __call__(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the verdict with its evidence."""
+        goal = (row.get("privileged") or {}).get("goal")
+        log = row.get("world_log")
+        if not isinstance(goal, Mapping) or not isinstance(log, Mapping):
+            return {"reward": None, "status": "missing", "reason": "the row was not made by a simulated world"}
+        if row.get("outcome") == "failed":
+            return {"reward": 0.0, "reason": "the rollout failed", "failure_class": "failed"}
+        if not str(row.get("final_text") or "").strip():
+            return {"reward": 0.0, "reason": "the user was told nothing", "failure_class": "empty"}
+        calls, changes = log.get("calls") or [], log.get("changes") or {}
+        wrong = self._unexpected(goal, changes)
+        if wrong:
+            return {
+                "reward": 0.0,
+                "reason": "something was changed that nobody asked for",
+                "failure_class": "side_effect",
+                "changed": wrong,
+            }
+        subgoals = goal.get("subgoals") or []
+        if not subgoals:
+            return {"reward": None, "status": "abstained", "reason": "the state of the world does not decide this task"}
+        met = [self._met(s, calls, changes) for s in subgoals]
+        evidence = {"subgoals": len(met), "met": sum(met), "calls": len(calls)}
+        if all(met):
+            return {"reward": 1.0, "reason": "the goal is reached", **evidence}
+        blocked = {f["tool"] for f in row.get("faults_fired") or () if f["kind"] in BLOCKING}
+        open_tools = [s for s, m in zip(subgoals, met, strict=True) if not m]
+        if blocked and all(self._blocked(s, blocked) for s in open_tools):
+            why = "a fault blocked the only way; the state cannot tell an honest report from a false one"
+            return {"reward": None, "status": "abstained", "reason": why, **evidence}
+        return {"reward": 0.0, "reason": "the goal is not reached", "failure_class": "goal", **evidence}
+
+    def _unexpected(self, goal: Mapping[str, Any], changes: Mapping[str, Any]) -> list[str]:
+        allowed = goal.get("changes") or []
+        out = []
+        for entity, records in changes.items():
+            for key in records:
+                if not any(entity == e and (i is None or str(i) == key) for e, i in allowed):
+                    out.append(f"{entity} {key}")
+        for entity, key in allowed:
+            named = {str(i) for e, i in allowed if e == entity and i is not None}
+            if key is None and len(set(changes.get(entity, {})) - named) > sum(
+                e == entity and i is None for e, i in allowed
+            ):
+                out.append(f"more than one {entity}")
+        return out
+
+    def _met(self, subgoal: Mapping[str, Any], calls: Any, changes: Mapping[str, Any]) -> bool:
+        do = subgoal["do"]
+        if do == "call":
+            return any(c["tool"] == subgoal["tool"] and c["effect"] in ("done", "changed", "read") for c in calls)
+        if do == "use":
+            return any(c["tool"] == subgoal["tool"] and c["effect"] in subgoal["effects"] for c in calls)
+        if do == "see":
+            return any(
+                c.get("entity") == subgoal["entity"] and c["effect"] in subgoal["effects"]
+                and (c.get("id") == subgoal["id"] or (c.get("id") is None and c["effect"] == "not_found"))
+                for c in calls
+            )  # fmt: skip
+        records = changes.get(subgoal["entity"], {})
+        wanted = subgoal["fields"]
+        found = records.values() if do == "make" else [r for k, r in records.items() if k == str(subgoal["id"])]
+        return any(all(k in r and state_equal(r[k], v, self.unordered, k)[0] for k, v in wanted.items()) for r in found)
+
+    def _blocked(self, subgoal: Mapping[str, Any], blocked: set[str]) -> bool:
+        if "tool" in subgoal:
+            return subgoal["tool"] in blocked or subgoal["do"] == "change"
+        return True
