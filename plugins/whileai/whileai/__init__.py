@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         tool,
     )
     from whileai_measure import pass_at
+    from whileai_openai.specs import VLLM, Endpoint, Ollama, OpenAI
     from whileai_simulate import seeded_agent
     from whileai_verify import verifier
 
@@ -94,16 +95,21 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "tool",
     ),
     "whileai_measure": ("pass_at",),
+    "whileai_openai.specs": ("VLLM", "Endpoint", "Ollama", "OpenAI"),
     "whileai_simulate": ("seeded_agent",),
     "whileai_verify": ("verifier",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "VLLM",
     "Dataset",
+    "Endpoint",
     "Finding",
     "Judgment",
     "Marker",
+    "Ollama",
+    "OpenAI",
     "Rollout",
     "ScoredData",
     "Selection",
