@@ -16,14 +16,50 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from whileai_judge.compare import compare_judges
+    from whileai_judge.correct import corrected_pass_rate
+    from whileai_judge.labels import annotator_agreement, attach_labels, gold_of
+    from whileai_judge.model_judge import Judge
+    from whileai_judge.pairs import ModelPairJudge, pairwise
+    from whileai_judge.parsing import parse_score, parse_verdict
     from whileai_judge.pipeline import JudgeError, agrade, grade
+    from whileai_judge.probes import judge_probes
+    from whileai_judge.rubric import Criterion, Rubric
+    from whileai_judge.trust import judge_trust
 
 _HOMES = {
+    "compare": ("compare_judges",),
+    "correct": ("corrected_pass_rate",),
+    "labels": ("annotator_agreement", "attach_labels", "gold_of"),
+    "model_judge": ("Judge",),
+    "pairs": ("ModelPairJudge", "pairwise"),
+    "parsing": ("parse_score", "parse_verdict"),
     "pipeline": ("JudgeError", "agrade", "grade"),
+    "probes": ("judge_probes",),
+    "rubric": ("Criterion", "Rubric"),
+    "trust": ("judge_trust",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
-__all__ = ["JudgeError", "agrade", "grade"]
+__all__ = [
+    "Criterion",
+    "Judge",
+    "JudgeError",
+    "ModelPairJudge",
+    "Rubric",
+    "agrade",
+    "annotator_agreement",
+    "attach_labels",
+    "compare_judges",
+    "corrected_pass_rate",
+    "gold_of",
+    "grade",
+    "judge_probes",
+    "judge_trust",
+    "pairwise",
+    "parse_score",
+    "parse_verdict",
+]
 
 
 def __getattr__(name: str) -> Any:
