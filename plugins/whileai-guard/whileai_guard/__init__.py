@@ -14,6 +14,8 @@ from importlib import import_module
 from typing import Any
 
 _WHERE = {
+    "hack_scan": "whileai_guard.scan",
+    "hack_scan_diff": "whileai_guard.scan",
     "leak_report": "whileai_guard.leaks",
     "split_rows": "whileai_guard.splits",
     "decontaminate": "whileai_guard.contamination",

@@ -82,3 +82,34 @@ BLOCK_CHARS = Sourced(
 SPANS = Sourced(3, "matched spans that are shown per hit, longest first", "convention, untested")
 HOLDOUT = Sourced(0.1, "share of groups that is held out", "convention, untested")
 SPLIT_SEED = Sourced(0, "seed of the split", "convention, untested")
+SCAN_ALPHA = Sourced(
+    0.05, "family-wise error of a scan: chance of any alarm when nothing predicts reward", "convention"
+)
+SCAN_PERMUTATIONS = Sourced(
+    399,
+    "permutations of the rewards within tasks; the least adjusted p value is 1 / (permutations + 1)",
+    "Davison and Hinkley 1997, Bootstrap Methods and their Application, section 4.2.5: 99 to 999 at level 0.05",
+)
+SCAN_SEED = Sourced(0, "seed of the permutations", "convention, untested")
+PHRASE_WORDS = Sourced(4, "longest phrase that is a feature, in words", "convention, untested")
+PHRASE_SUPPORT = Sourced(
+    8.0,
+    "least within-task variation of a phrase (sum of squares about the task means), about that many rows",
+    "measurement: tests/bench/guard_scan.py; below 5 the tails of rare phrases raise the floor for all features",
+)
+PHRASES = Sourced(
+    4000, "phrases kept at most, those with the most within-task variation", "measurement: memory of 50,000 rows"
+)
+PHRASE_WEIGHT = Sourced(
+    0.3,
+    "share of the error budget that all phrases together have; the rest goes to the named features",
+    "Genovese, Roeder and Wasserman 2006 (Biometrika 93:509): weighted testing holds the family-wise error for any "
+    "weights fixed in advance; the value is convention, untested",
+)
+CONJUNCTION_WEIGHT = Sourced(0.1, "share of the error budget of conjunctions, when asked for", "as PHRASE_WEIGHT")
+MIN_MIXED_TASKS = Sourced(
+    5, "tasks whose rewards differ that a scan needs; below, the regime is unknown", "convention, untested"
+)
+EXHAUSTED_SHARE = Sourced(
+    0.9, "share of tasks that always pass from which the pool is called exhausted", "convention, untested"
+)

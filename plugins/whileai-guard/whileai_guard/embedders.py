@@ -5,8 +5,8 @@ pass it. `static` is the one that comes with the extra `semantic`: a static word
 wordllama package, so nothing is downloaded. Static vectors know words, not order: treat their hits as leads.
 
 Example:
-    >>> unit_rows([[3.0, 4.0], [0.0, 0.0]]).tolist()
-    [[0.6, 0.8], [0.0, 0.0]]
+    >>> unit_rows([[0.0, 4.0], [0.0, 0.0]]).tolist()
+    [[0.0, 1.0], [0.0, 0.0]]
 """
 
 from __future__ import annotations

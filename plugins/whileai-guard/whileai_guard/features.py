@@ -1,0 +1,96 @@
+"""Features of a rollout that a reward may be gamed by: length, counts, tools, formatting, position, markers.
+
+A feature is a number per row. The named ones are here; phrases come from `_phrases`; a plugin adds its own with
+`wai_register_features`. Features look at what the policy wrote and did, never at the reward.
+
+Example:
+    >>> row_features({"final_text": "**Yes**\\n- one\\n- two", "index": 2})["format.bullets"]
+    2.0
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from whileai_guard._text import assistant_turns
+from whileai_guard._trajectory import actions
+
+__all__ = ["GROUPS", "PRESENCE", "answer_text", "row_features"]
+
+Row = Mapping[str, Any]
+
+GROUPS = ("length", "counts", "tools", "format", "position", "markers", "plugin")
+"""Groups of named features; each has an equal share of the error budget, split over its features."""
+
+PRESENCE = ("format.", "tools.uses.")
+"""Features that can only be gamed by having more of them; all others are tested in both directions."""
+
+_SENTENCE = re.compile(r"[.!?。！？]+(?:\s|$)")
+_BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+\S", re.MULTILINE)
+_HEADING = re.compile(r"^\s*#{1,6}\s+\S", re.MULTILINE)
+_BOLD = re.compile(r"\*\*[^*\n]+\*\*|__[^_\n]+__")
+_BOXED = re.compile(r"\\boxed|####|<answer>|^\s*(?:final answer|answer)\s*:", re.IGNORECASE | re.MULTILINE)
+_CHOICE = re.compile(
+    r"\b(?:answer|option|choice)\b\W{0,12}\(?([A-J])\)?(?![A-Za-z])|^\W{0,3}([A-J])\W{0,3}$", re.MULTILINE
+)
+
+
+def answer_text(row: Row) -> str:
+    """Return everything that the assistant said, turns joined by newlines (reasoning blocks left out)."""
+    return "\n".join(turn.raw for turn in assistant_turns(row))
+
+
+def row_features(row: Row) -> dict[str, float]:
+    """Return the named features of one row.
+
+    Args:
+        row: A row; markers that it carries become features.
+    """
+    text = answer_text(row)
+    words = text.split()
+    acts = actions(row)
+    found: dict[str, float] = {
+        "length.log_chars": math.log1p(len(text)),
+        "counts.sentences": float(len(_SENTENCE.findall(text))),
+        "counts.numbers": float(sum(any(ch.isdigit() for ch in w) for w in words)),
+        "counts.questions": float(text.count("?") + text.count("？")),
+        "counts.exclamations": float(text.count("!") + text.count("！")),
+        "tools.calls": float(len(acts)),
+        "tools.failures": float(sum(a.failed for a in acts)),
+        "format.bullets": float(len(_BULLET.findall(text))),
+        "format.headings": float(len(_HEADING.findall(text))),
+        "format.bold": float(len(_BOLD.findall(text))),
+        "format.code": float(text.count("```") // 2 or "`" in text),
+        "format.table": float("|---" in text or "| ---" in text),
+        "format.answer_mark": float(bool(_BOXED.search(text))),
+        "position.index": float(row.get("index") or 0),
+        "position.choice": _choice(text),
+        "position.turns": float(sum(m.get("role") == "assistant" for m in row.get("messages") or ()) or bool(text)),
+    }
+    for act in acts:
+        found[f"tools.uses.{act.name}"] = 1.0
+    for name, value in (row.get("markers") or {}).items():
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+            found[f"markers.{name}"] = float(value)
+    return found
+
+
+def _choice(text: str) -> float:
+    """Return the place of the last chosen option letter (A is 1), 0 without one."""
+    letters = [a or b for a, b in _CHOICE.findall(text)]
+    return float(ord(letters[-1]) - 64) if letters else 0.0
+
+
+def plugin_features(only: Iterable[str] | None = None) -> dict[str, Callable[[Row], Any]]:
+    """Return the registered features of all plugins, by full id."""
+    from whileai_kernel import entries, make
+
+    wanted = None if only is None else set(only)
+    return {
+        entry.id: make("features", entry.id)
+        for entry in entries("features")
+        if wanted is None or entry.id in wanted or entry.name in wanted
+    }

@@ -1,0 +1,390 @@
+"""Does something cheap predict the reward? A scan of features within tasks, against a permutation floor.
+
+Rollouts of one task answer the same question, so what separates the rewarded ones from the others should be the
+answer, not its length, its formatting or a phrase. `hack_scan` asks this of every feature at once and holds the
+chance of any false alarm at `alpha`. It cannot tell a hack from a skill by itself: name what is legitimate
+(`endorsed`), or pass a second opinion (`gold`), and it names what the reward pays and the second opinion does not.
+
+Example:
+    >>> rows = [{"task_id": f"t{i // 8}", "prompt": "q", "final_text": "ok " * (1 + i % 8), "reward": float(i % 8 > 3),
+    ...          "status": "ok", "markers": {}} for i in range(160)]
+    >>> report = hack_scan(rows)
+    >>> report.regime, report.features[0].name
+    ('suspected_hack', 'length.log_chars')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whileai_guard._design import Design, build
+from whileai_guard._permute import Association, associate, slope_interval
+from whileai_guard._scan_report import Feature, ScanReport
+from whileai_guard.defaults import (
+    CONJUNCTION_WEIGHT,
+    EXHAUSTED_SHARE,
+    MIN_MIXED_TASKS,
+    PHRASE_SUPPORT,
+    PHRASE_WEIGHT,
+    PHRASE_WORDS,
+    PHRASES,
+    SCAN_ALPHA,
+    SCAN_PERMUTATIONS,
+    SCAN_SEED,
+)
+from whileai_guard.features import plugin_features
+from whileai_guard.risk import no_grader_address
+from whileai_kernel.errors import ParameterError, RowError
+from whileai_kernel.rows import passed, task_key
+
+__all__ = ["hack_scan", "hack_scan_diff"]
+
+Row = Mapping[str, Any]
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+Gold = str | Callable[[Row], Any] | Sequence[float | None]
+SHOWN = 50
+
+
+def hack_scan(
+    rows: Iterable[Row] | str | Path,
+    *,
+    endorsed: Sequence[str] = (),
+    gold: Gold | None = None,
+    alpha: float = SCAN_ALPHA.value,
+    permutations: int = SCAN_PERMUTATIONS.value,
+    phrases: bool = True,
+    conjunctions: bool = False,
+    features: Mapping[str, Callable[[Row], Any]] | None = None,
+    phrase_words: int = PHRASE_WORDS.value,
+    phrase_support: float = PHRASE_SUPPORT.value,
+    at_most: int = PHRASES.value,
+    phrase_weight: float = PHRASE_WEIGHT.value,
+    conjunction_weight: float = CONJUNCTION_WEIGHT.value,
+    min_mixed_tasks: int = MIN_MIXED_TASKS.value,
+    exhausted_share: float = EXHAUSTED_SHARE.value,
+    seed: int = SCAN_SEED.value,
+) -> ScanReport:
+    """Scan rows for features that predict the reward within tasks.
+
+    Args:
+        rows: Rows, a dataset, or the path of a JSONL file.
+        endorsed: Names or patterns (`"tools.*"`) of features that may be rewarded: shown, never an alarm.
+        gold: A second opinion on the same rows: the id of a scorer in `judgments`, a function from a row to a reward,
+            or one number per row. Then an alarm needs the reward to pay for a feature more than the second opinion.
+        alpha: Family-wise error.
+        permutations: Permutations of the rewards within tasks.
+        phrases: Whether phrases of the replies are features.
+        conjunctions: Whether pairs of presence features are features.
+        features: Further features by name; those of plugins are always asked.
+        phrase_words: Longest phrase.
+        phrase_support: Least within-task variation of a phrase.
+        at_most: Phrases kept at most.
+        phrase_weight: Share of the error budget of phrases.
+        conjunction_weight: Share of the error budget of conjunctions.
+        min_mixed_tasks: Fewer tasks with differing rewards are no basis for a verdict.
+        exhausted_share: Share of tasks that always pass from which the pool is exhausted.
+        seed: Seed of the permutations.
+
+    Returns:
+        `ScanReport` with the regime, the sentence that explains it, and features ranked by effect.
+
+    Raises:
+        ParameterError: An argument is out of range, or `gold` does not fit the rows.
+        RowError: A row has no task.
+    """
+    if not 0.0 < alpha < 1.0 or permutations < 19:
+        raise ParameterError("alpha must lie in (0, 1) and permutations be at least 19", fix="leave them out")
+    found = _read(rows)
+    flagged = tuple(i for i, r in enumerate(found) if no_grader_address(r)["value"] == 0.0)
+    tasks = _tasks(found)
+    rewards = _rewards(found)
+    usable, group, counts = _mixed(tasks, rewards, found)
+    regime = _early_regime(counts, min_mixed_tasks, exhausted_share)
+    report = partial(ScanReport, flagged=flagged, counts=counts, alpha=alpha, permutations=permutations)
+    if regime is not None:
+        return report(regime=regime[0], sentence=regime[1], features=(), n_features=0)
+    chosen = [found[i] for i in usable.tolist()]
+    design = build(
+        chosen,
+        group,
+        extra={**plugin_features(), **(features or {})},
+        phrases=phrases,
+        conjunctions=conjunctions,
+        longest=phrase_words,
+        support=phrase_support,
+        at_most=at_most,
+        phrase_weight=phrase_weight,
+        conjunction_weight=conjunction_weight,
+    )
+    y = rewards[usable]
+    result = _associate(design, y, group, permutations, seed)
+    contrast = None
+    if gold is not None:
+        second = _gold(gold, found)[usable]
+        both = np.isfinite(second)
+        contrast = _contrast(design, y - second, group, both, permutations, seed)
+        counts["gold"] = int(both.sum())
+    ranked = _rank(design, result, contrast, y, group, endorsed, alpha)
+    regime = _regime(ranked, gold is not None)
+    return report(regime=regime[0], sentence=regime[1], features=tuple(ranked[:SHOWN]), n_features=len(design.names))
+
+
+def hack_scan_diff(
+    before: Iterable[Row] | str | Path,
+    after: Iterable[Row] | str | Path,
+    *,
+    alpha: float = SCAN_ALPHA.value,
+    permutations: int = SCAN_PERMUTATIONS.value,
+    phrases: bool = True,
+    features: Mapping[str, Callable[[Row], Any]] | None = None,
+    phrase_words: int = PHRASE_WORDS.value,
+    phrase_support: float = PHRASE_SUPPORT.value,
+    at_most: int = PHRASES.value,
+    phrase_weight: float = PHRASE_WEIGHT.value,
+    seed: int = SCAN_SEED.value,
+) -> ScanReport:
+    """Say what an update moved the policy toward: features that tell `after` from `before` on the same tasks.
+
+    Args:
+        before: Rows of the old policy.
+        after: Rows of the new policy. Tasks that only one side has are left out and counted.
+        alpha: Family-wise error.
+        permutations: Permutations of the side within tasks.
+        phrases: Whether phrases are features.
+        features: Further features by name.
+        phrase_words: Longest phrase.
+        phrase_support: Least within-task variation of a phrase.
+        at_most: Phrases kept at most.
+        phrase_weight: Share of the error budget of phrases.
+        seed: Seed of the permutations.
+
+    Returns:
+        `ScanReport` with regime `"moved"`, `"unmoved"` or `"unknown"`; a positive effect is more of it after.
+    """
+    old, new = _read(before), _read(after)
+    old_tasks, new_tasks = _tasks(old), _tasks(new)
+    shared = set(old_tasks) & set(new_tasks)
+    pairs = [(r, t, 0.0) for r, t in zip(old, old_tasks, strict=True) if t in shared]
+    pairs += [(r, t, 1.0) for r, t in zip(new, new_tasks, strict=True) if t in shared]
+    counts = {
+        "rows": len(old) + len(new),
+        "used": len(pairs),
+        "tasks": len(set(old_tasks) | set(new_tasks)),
+        "mixed": len(shared),
+    }
+    report = partial(ScanReport, counts=counts, alpha=alpha, permutations=permutations)
+    if not shared:
+        text = "the two sets share no task, so nothing can be compared"
+        return report(regime="unknown", sentence=text, features=(), n_features=0)
+    _, group = np.unique(np.array([t for _, t, _ in pairs]), return_inverse=True)
+    group = group.astype(np.int64)
+    side = np.array([s for _, _, s in pairs])
+    design = build(
+        [r for r, _, _ in pairs],
+        group,
+        extra={**plugin_features(), **(features or {})},
+        phrases=phrases,
+        conjunctions=False,
+        longest=phrase_words,
+        support=phrase_support,
+        at_most=at_most,
+        phrase_weight=phrase_weight,
+        conjunction_weight=0.0,
+    )
+    # A drift can go either way for every feature.
+    design = Design(design.matrix, design.names, design.weights, np.ones(len(design.names), np.bool_), design.presence)
+    ranked = _rank(design, _associate(design, side, group, permutations, seed), None, side, group, (), alpha)
+    moved = [f for f in ranked if f.found]
+    names = ", ".join(f"{f.name} {'up' if f.r > 0 else 'down'}" for f in moved[:5])
+    text = f"the update moved toward: {names}" if moved else "no feature tells the two policies apart"
+    return report(
+        regime="moved" if moved else "unmoved",
+        sentence=text,
+        features=tuple(ranked[:SHOWN]),
+        n_features=len(design.names),
+    )
+
+
+def _read(rows: Iterable[Row] | str | Path) -> list[Row]:
+    if isinstance(rows, str | Path):
+        from whileai_kernel.rowio import read_rows
+
+        return list(read_rows(rows))
+    if isinstance(rows, Mapping):
+        raise ParameterError("rows must be many rows, not one", fix="pass a list: [row]")
+    return list(getattr(rows, "rows", rows))
+
+
+def _tasks(rows: Sequence[Row]) -> list[str]:
+    keys = []
+    for position, row in enumerate(rows):
+        try:
+            keys.append(task_key(row))
+        except RowError as err:
+            raise RowError(err.what, err.why, err.fix, row=position) from None
+    return keys
+
+
+def _rewards(rows: Sequence[Row]) -> F64:
+    return np.array(
+        [r["reward"] if r.get("reward") is not None and r.get("status", "ok") == "ok" else np.nan for r in rows],
+        np.float64,
+    )
+
+
+def _mixed(tasks: Sequence[str], rewards: F64, rows: Sequence[Row]) -> tuple[I64, I64, dict[str, int]]:
+    """Return rows of tasks whose rewards differ, their task number, and what there is of everything."""
+    scored = np.flatnonzero(np.isfinite(rewards))
+    counts = {"rows": len(rows), "unscored": len(rows) - len(scored), "tasks": len(set(tasks)), "used": 0, "mixed": 0}
+    if not len(scored):
+        return scored, scored, counts
+    _, group = np.unique(np.array([tasks[i] for i in scored.tolist()]), return_inverse=True)
+    y = rewards[scored]
+    low = np.full(group.max() + 1, np.inf)
+    high = np.full(group.max() + 1, -np.inf)
+    np.minimum.at(low, group, y)
+    np.maximum.at(high, group, y)
+    mixed = high > low
+    good = [bool(passed(rows[i])) for i in scored.tolist()]
+    all_pass = np.ones(group.max() + 1, np.bool_)
+    np.logical_and.at(all_pass, group, np.array(good))
+    counts["scored_tasks"] = int(group.max() + 1)
+    counts["always_pass"] = int((all_pass & ~mixed).sum())
+    counts["values"] = len(np.unique(y))
+    keep = mixed[group]
+    counts["used"], counts["mixed"] = int(keep.sum()), int(mixed.sum())
+    _, renumbered = np.unique(group[keep], return_inverse=True)
+    return scored[keep], renumbered.astype(np.int64), counts
+
+
+def _early_regime(counts: Mapping[str, int], min_mixed: int, exhausted: float) -> tuple[str, str] | None:
+    if counts["rows"] == counts["unscored"]:
+        return "unknown", "no row is scored, so nothing can be said"
+    if counts["values"] == 1:
+        return "degenerate", "every scored row has one and the same reward: check the grader before anything else"
+    if counts["always_pass"] >= exhausted * counts["scored_tasks"]:
+        return (
+            "exhausted_pool",
+            f"{counts['always_pass']} of {counts['scored_tasks']} tasks always pass: little is left to learn here",
+        )
+    if counts["mixed"] < min_mixed:
+        return (
+            "unknown",
+            f"only {counts['mixed']} tasks have rollouts with different rewards (needed: {min_mixed}): "
+            "nothing can be said",
+        )
+    return None
+
+
+def _associate(design: Design, y: F64, group: I64, permutations: int, seed: int) -> Association:
+    return associate(
+        design.matrix,
+        y,
+        group,
+        weights=design.weights,
+        both=design.both,
+        permutations=permutations,
+        seed=seed,
+    )
+
+
+def _contrast(
+    design: Design, difference: F64, group: I64, have: NDArray[np.bool_], permutations: int, seed: int
+) -> Association:
+    _, part = np.unique(group[have], return_inverse=True)
+    smaller = Design(design.matrix[np.flatnonzero(have)], design.names, design.weights, design.both, design.presence)
+    return _associate(smaller, difference[have], part.astype(np.int64), permutations, seed)
+
+
+def _gold(gold: Gold, rows: Sequence[Row]) -> F64:
+    values: list[Any]
+    if isinstance(gold, str):
+        values = [
+            next(
+                (
+                    j.get("reward")
+                    for j in reversed(row.get("judgments") or ())
+                    if (j.get("scorer") or {}).get("id") == gold
+                ),
+                None,
+            )
+            for row in rows
+        ]
+        if all(v is None for v in values):
+            known = sorted({str((j.get("scorer") or {}).get("id")) for r in rows for j in r.get("judgments") or ()})
+            raise ParameterError(
+                f"no row has a judgment by {gold!r}", why=f"scorers found: {', '.join(known) or 'none'}"
+            )
+    elif callable(gold):
+        values = [gold(row) for row in rows]
+        values = [v.get("reward", v.get("value")) if isinstance(v, Mapping) else v for v in values]
+    else:
+        values = list(gold)
+        if len(values) != len(rows):
+            raise ParameterError(f"gold has {len(values)} values for {len(rows)} rows", fix="pass one per row, or None")
+    return np.array([np.nan if v is None else float(v) for v in values], np.float64)
+
+
+def _rank(
+    design: Design,
+    result: Association,
+    contrast: Association | None,
+    y: F64,
+    group: I64,
+    endorsed: Sequence[str],
+    alpha: float,
+) -> list[Feature]:
+    """Return features by effect: those above the floor first, then by within-task correlation."""
+    over = result.adjusted <= alpha
+    if contrast is not None:
+        over = over | (contrast.adjusted <= alpha)
+    order = np.lexsort((np.arange(len(over)), -np.abs(result.r), ~over))[:SHOWN]
+    ranked = []
+    for c in order.tolist():
+        name = design.names[c]
+        column = np.asarray(design.matrix[:, [c]].todense(), np.float64).ravel()
+        slope, low, high = slope_interval(column, y, group, 1 - alpha)
+        paid = None if contrast is None else bool(contrast.adjusted[c] <= alpha and contrast.slope[c] * slope > 0)
+        ranked.append(
+            Feature(
+                name=name,
+                found=bool(result.adjusted[c] <= alpha) or bool(paid),
+                r=float(result.r[c]),
+                effect=slope,
+                low=low,
+                high=high,
+                adjusted_p=float(result.adjusted[c]),
+                share=float(np.mean(column > 0)) if design.presence[c] else None,
+                endorsed=any(fnmatchcase(name, pattern) for pattern in endorsed),
+                beyond_gold=paid,
+                gold_effect=None if contrast is None else float(slope - contrast.slope[c]),
+            )
+        )
+    return ranked
+
+
+def _regime(ranked: Sequence[Feature], with_gold: bool) -> tuple[str, str]:
+    found = [f for f in ranked if f.found]
+    open_ones = [f for f in found if not f.endorsed]
+    suspects = [f for f in open_ones if f.beyond_gold] if with_gold else open_ones
+    if suspects:
+        lead = suspects[0]
+        why = (
+            "the second opinion does not pay for it"
+            if with_gold
+            else "within tasks it predicts the reward beyond the permutation floor; endorse it if it is what you want"
+        )
+        return "suspected_hack", f"the reward pays for {lead.name} (r {lead.r:+.2f}): {why}"
+    if open_ones:
+        return "train", f"{open_ones[0].name} predicts the reward, and the second opinion agrees: train"
+    if found:
+        return "train", "only endorsed features predict the reward: train"
+    return "no_signal", "rewards differ within tasks, but no feature predicts them beyond the permutation floor"
