@@ -14,8 +14,10 @@ __all__ = [
     "AIRPORTS",
     "CATALOG",
     "CITIES",
+    "CLOSINGS",
     "CREATE_VERBS",
     "GOODS",
+    "PARTLY",
     "PEOPLE",
     "PRICES",
     "READ_VERBS",
@@ -173,6 +175,20 @@ STATUSES: dict[str, tuple[str, ...]] = {
     "customer": ("active",),
 }
 """Ordinary statuses by entity type; other types are `active` or `open`."""
+
+PARTLY = {
+    "order": "delivered", "shipment": "delivered", "invoice": "paid", "payment": "settled", "product": "available",
+    "item": "available", "reservation": "confirmed", "booking": "confirmed", "user": "verified",
+    "customer": "verified", "account": "verified", "member": "verified", "client": "verified", "patient": "registered",
+}  # fmt: skip
+"""What a record is only partly, by entity type."""
+
+CLOSINGS = {
+    "order": "cancelled", "reservation": "cancelled", "booking": "cancelled", "appointment": "cancelled",
+    "flight": "cancelled", "subscription": "cancelled", "product": "discontinued", "item": "discontinued",
+    "user": "deactivated", "customer": "deactivated", "account": "deactivated", "member": "deactivated",
+}  # fmt: skip
+"""Status of a record on which somebody has acted already, by entity type."""
 
 GOODS = (
     "desk lamp", "water bottle", "running shoes", "coffee grinder", "bluetooth speaker", "backpack", "yoga mat",

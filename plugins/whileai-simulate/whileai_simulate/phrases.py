@@ -13,6 +13,7 @@ __all__ = [
     "FRAMES",
     "HISTORY",
     "LOOK_VERBS",
+    "READ_HISTORY",
     "OFF_TOPIC_FRAMES",
     "OPENERS",
     "RULE_HINTS",
@@ -55,7 +56,6 @@ _PLAIN_READ = (
     "can you help me out and {do}?",
     "would you be able to {do}?",
     "please {do} for me.",
-    "could you {do} and tell me what you see?",
     "I'm writing to ask you to {do}.",
     "do me a favour and {do}?",
 )
@@ -161,8 +161,8 @@ FRAMES: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "mistaken": {
         "write": (
-            "I thought this would happen on its own by now, but please {do}.",
-            "I assumed somebody else would take care of it. Please {do}.",
+            "I was told this takes effect on its own, but please {do}.",
+            "I'm pretty sure this is free and instant, so please {do}.",
             "I believe your colleague already agreed to this, so please {do}.",
             "as far as I know you already approved this. Please {do}.",
             "I was under the impression that this was already in progress. Please {do}.",
@@ -235,6 +235,16 @@ HISTORY: dict[str, tuple[str, ...]] = {
 }
 """What the history adds to the ask."""
 
+READ_HISTORY: dict[str, tuple[str, ...]] = {
+    "contradicts_earlier": (
+        "Please disregard my earlier message.",
+        "I gave you the wrong details yesterday, these are the right ones.",
+        "Forget what I wrote last time, that was a mix-up.",
+        "What I told your colleague yesterday was wrong, by the way.",
+    ),
+}
+"""The same, where the ask only looks: nothing is decided, so nothing is final."""
+
 ASIDES = (
     "",
     "",
@@ -285,32 +295,34 @@ CONFIRMS = (
 
 LOOK_VERBS = ("look up", "check", "pull up", "have a look at", "show me", "find", "tell me about")
 
-RULE_HINTS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (r"confirm", ("Do I really have to confirm this separately?", "I'd rather not be asked twice.")),
+RULE_HINTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    (r"confirm", "write", ("Do I really have to confirm this separately?", "I'd rather not be asked twice.")),
     (
         r"authenticat|verify|identity",
+        "owned",
         ("Do you really need to verify who I am?", "I'd rather keep the identity check short."),
     ),
     (
         r"\bone user\b|other user|another (user|customer)",
-        ("Afterwards I'd also like to ask about my sister's account.",),
+        "owned",
+        ("Afterwards I'd also like to ask about my sister's account.", "My sister may write to you about hers later."),
     ),
     (
         r"recommend|opinion|subjective",
+        "any",
         ("And what would you personally do in my place?", "I'd value your personal opinion on it."),
     ),
-    (r"human|transfer", ("If you can't do it, put me through to a person.",)),
+    (r"human|transfer", "tool", ("If you can't do it, put me through to a person.",)),
     (
         r"refund|business days",
-        ("How long would any refund take?", "I need to know when money comes back to me, if any does."),
+        "write",
+        ("How long would any refund take?", "I need to know when money comes back to me."),
     ),
-    (r"gift card", ("I might have a gift card somewhere.",)),
-    (r"made? up|make up|not provided", ("If you don't know something, feel free to guess.",)),
-    (r"time(s)? in the database|hour based|EST", ("If you give me times, I'm on the West Coast.",)),
-    (r"insurance", ("I can't remember whether I took insurance.",)),
-    (r"bag", ("How many bags are included, by the way?",)),
-    (r"compensat|certificate", ("I think I deserve some compensation for all this.",)),
-    (r"deny|against this policy", ("Don't tell me it's against some policy.",)),
+    (r"gift card", "write", ("I might have a gift card somewhere.",)),
+    (r"made? up|make up|not provided", "any", ("If you don't know something, feel free to guess.",)),
+    (r"time(s)? in the database|hour based|\bEST\b", "any", ("If you give me times, I'm on the West Coast.",)),
+    (r"compensat|certificate", "owned", ("I think I deserve some compensation for all this.",)),
+    (r"deny|against this policy", "owned", ("Don't tell me it's against some policy.",)),
 )
 """Sentences that touch a clause of the policy, by a pattern of the clause."""
 

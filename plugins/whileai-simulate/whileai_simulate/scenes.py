@@ -15,7 +15,7 @@ from whileai_simulate.axes import NO_TOOL, SEVERAL, Axes, Rule
 from whileai_simulate.draw import Draw
 from whileai_simulate.entities import Domain, Param, ToolInfo
 from whileai_simulate.faults import SUCCESS, plan_fault
-from whileai_simulate.lexicon import AIRPORTS, label
+from whileai_simulate.lexicon import AIRPORTS, CLOSINGS, PARTLY, label
 from whileai_simulate.records import (
     Record,
     collection_field,
@@ -111,7 +111,7 @@ def build_scene(setting: Setting, axes: Mapping[str, Any], *key: object) -> Scen
         target = _target(setting, domain.tools[name], person, owner, entities, draw)
         targets.append(target)
         if n == 0:
-            _apply_state(setting, target, state, owner, entities, draw)
+            _apply_state(setting, target, state, person, entities, draw)
     _list_owned(domain, owner, entities)
     scene = Scene(dict(axes), world, {"kind": "none", "subgoals": [], "changes": []}, [], person, targets)
     if targets:
@@ -280,6 +280,12 @@ def _arguments(
             )
         arguments[param.name] = value
         told.append((param, value))
+    for name, value in list(arguments.items()):
+        # A part is no larger than its whole: nonfree_baggages and total_baggages.
+        whole = arguments.get("total_" + name.rpartition("_")[2])
+        if isinstance(value, int) and isinstance(whole, int) and value > whole:
+            arguments[name] = whole
+    told = [(p, arguments[p.name]) for p, _ in told]
     if arguments.get("origin") is not None and arguments.get("origin") == arguments.get("destination"):
         arguments["destination"] = next(a for a in AIRPORTS if a != arguments["origin"])
         told = [(p, arguments[p.name]) for p, _ in told]
@@ -290,7 +296,7 @@ def _arguments(
 
 
 def _apply_state(
-    setting: Setting, target: Target, state: str, owner: Record, entities: dict[str, dict[str, Record]], draw: Draw
+    setting: Setting, target: Target, state: str, person: Record, entities: dict[str, dict[str, Record]], draw: Draw
 ) -> None:
     """Bring the record of the first target into the wanted state."""
     record, domain = target.record, setting.domain
@@ -311,9 +317,9 @@ def _apply_state(
             record.update({k: v for k, v in target.arguments.items() if k != info.key})
         elif visible:
             closed = [s for s in _enum(entity.fields.get("status")) if s in CLOSED_STATUSES]
-            record["status"] = info.done or (closed[0] if closed else "cancelled" if entity.owner else "closed")
+            record["status"] = info.done or (closed[0] if closed else CLOSINGS.get(entity.name, "closed"))
     elif state == "duplicate":
-        twin = {**record, entity.id_field: make_id(entity, draw, make_person(draw, setting.locale))}
+        twin = {**record, entity.id_field: make_id(entity, draw, person)}
         if visible:
             record["possible_duplicate_of"] = twin[entity.id_field]
             twin["possible_duplicate_of"] = record[entity.id_field]
@@ -324,7 +330,7 @@ def _apply_state(
                      **target.arguments, "status": "draft"}  # fmt: skip
             _put(domain, entities, info.entity or "", draft)
         elif visible:
-            record["status"] = partly(info.done if info.mode == "change" else "processed")
+            record["status"] = partly(info.done if info.mode == "change" else PARTLY.get(entity.name, "processed"))
             record["pending_steps"] = ["confirmation"]
     elif state == "unknown" and visible:
         record["status"] = "unknown"

@@ -133,7 +133,7 @@ def _follow(
     context: AgentContext, plan: Sequence[Mapping[str, Any]], messages: list[Message], trust_faults: bool
 ) -> str:
     """Run the plan on the world, append the messages, and return what to tell the user."""
-    said: list[str] = []
+    said: dict[int, str] = {}
     world = context.world
     number, given_up = 0, -2
     for step in plan:
@@ -151,14 +151,16 @@ def _follow(
             messages.append({"role": "tool", "tool_call_id": call_id, "content": result})
             if len(world.fired) == fired or trust_faults or '"retryable": false' in result:
                 break
-        said, stop = _read_result(name, result, said)
+        sentence, stop = _read_result(name, result, world.log[-1])
+        if sentence:
+            said[part] = sentence
         if stop:
             given_up = part
-    return " ".join(said[-2:])
+    return " ".join(said.values())
 
 
+_IDS = ("id", "_number", "_code")
 _SHOWN = (
-    "status",
     "total",
     "price",
     "departs",
@@ -171,30 +173,34 @@ _SHOWN = (
 )
 
 
-def _read_result(name: str, result: str, said: list[str]) -> tuple[list[str], bool]:
-    """Add a sentence about a result; the second value says that the course ends here."""
+def _read_result(name: str, result: str, entry: Mapping[str, Any]) -> tuple[str, bool]:
+    """Return a sentence about a result, and whether the course ends here."""
     try:
         value = json.loads(result)
     except ValueError:
-        return [*said, f"The answer of {_spoken(name)} came back broken, so I can't rely on it."], True
+        return f"The answer of {_spoken(name)} came back broken, so I can't rely on it.", True
     if isinstance(value, dict) and "error" in value:
-        return [*said, f"{_sentence(str(value['error']))}"], True
+        return _sentence(str(value["error"])), True
     if isinstance(value, dict) and "warning" in value:
-        return [*said, "The system only shows an outdated copy, so I can't confirm the current state."], True
-    if isinstance(value, dict):
-        key = next(
-            (f"{k.removesuffix('_id').replace('_', ' ')} {v}" for k, v in value.items() if k.endswith(("_id", "id"))),
-            "",
-        )
-        facts = [
-            f"{k.replace('_', ' ')} {value[k]}"
-            for k in _SHOWN
-            if value.get(k) not in (None, "") and not isinstance(value[k], dict | list)
-        ]
-        return [*said, f"{_sentence(f'{key or _spoken(name)}: ' + ', '.join(facts or ['on record']))}"], False
+        return "The system only shows an outdated copy, so I can't confirm the current state.", True
     if isinstance(value, list):
-        return [*said, f"I found {len(value)} {'entry' if len(value) == 1 else 'entries'}."], False
-    return [*said, f"{_sentence(f'{_spoken(name)}: {value}')}"], False
+        found = f"{len(value)} {'entry' if len(value) == 1 else 'entries'}"
+        ids = [str(v) for v in value if isinstance(v, str | int)]
+        return f"I found {found}{': ' + ', '.join(ids) if ids else ''}.", False
+    if not isinstance(value, dict):
+        kind = str(entry.get("entity") or "").replace("_", " ")
+        return _sentence(f"your {kind} ID is {value}" if kind else f"the result is {value}"), False
+    what = next(
+        (f"{_spoken(k.rpartition('_')[0] or k)} {v}" for k, v in value.items() if k.endswith(_IDS)), _spoken(name)
+    )
+    if entry["effect"] in ("changed", "created"):
+        after = f" is now {value['status']}" if value.get("status") else " is updated"
+        return f"Done: {what}{after}.", False
+    status = f" is {value['status']}" if value.get("status") else " is on record"
+    facts = [
+        f"{_spoken(k)} {value[k]}" for k in _SHOWN if isinstance(value.get(k), str | int | float) and value[k] != ""
+    ]
+    return _sentence(f"{what}{status}{' (' + ', '.join(facts) + ')' if facts else ''}"), False
 
 
 def _spoken(name: str) -> str:
@@ -210,7 +216,7 @@ _NO_TOOL = ("That's outside what I can help with here, but I'm happy to help wit
             "I can't help with that one. If you need anything about our service, just ask.",
             "That isn't something I can look up for you. Anything else I can do?")  # fmt: skip
 _HELD_BACK = (
-    "I can't do that without permission of the person concerned.",
+    "I can't skip the usual checks, so I have to leave it there.",
     "I have to follow the usual checks, so I won't do that.",
 )
 

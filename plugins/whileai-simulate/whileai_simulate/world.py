@@ -32,7 +32,9 @@ from whileai_simulate.schema import problems
 
 __all__ = ["CLOSED_STATUSES", "World", "WorldClosedError", "partly"]
 
-CLOSED_STATUSES = frozenset({"cancelled", "closed", "deleted", "archived", "rejected", "removed", "expired"})
+CLOSED_STATUSES = frozenset(
+    {"cancelled", "closed", "deleted", "archived", "rejected", "removed", "expired", "discontinued", "deactivated"}
+)
 _REOPENING = frozenset({"reopen", "restore", "reactivate", "activate", "unarchive"})
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 

@@ -344,7 +344,7 @@ def _one_detail(param: Param, value: Any, draw: Draw) -> str:
     if param.role == "new" and param.entity:
         noun = label(param.entity) + ("s" if isinstance(value, list) and len(value) > 1 else "")
         return draw.choice(
-            ("I'd like {n} {t} instead.", "Please give me {n} {t} for it.", "The replacement should be {n} {t}.")
+            ("I'd like {n} {t} instead.", "Please give me {n} {t} instead.", "The replacement should be {n} {t}.")
         ).format(n=noun, t=shown)
     if param.many and param.entity:
         return f"It's about {label(param.entity)}{'s' if len(value) > 1 else ''} {shown}."
@@ -405,6 +405,8 @@ def word_scene(setting: Setting, scene: Scene, number: int, attempt: int = 0) ->
         second = scene.targets[1]
         also = _do(domain, second, draw, scene)
         more = _details(second, draw) if second.info.kind != "write" or stance in ACTING else ""
+        first = _details(target, Draw(0)) if more else ""
+        more = more if [v for _, v in second.details] != [v for _, v in target.details] or not first else ""
         body = f"{body} {draw.choice(('And then please', 'After that, please', 'Also, please'))} {also}. {more}".strip()
     sentences = [body]
     if wants == "read" or stance in ACTING or stance == "adversarial":
@@ -414,7 +416,9 @@ def word_scene(setting: Setting, scene: Scene, number: int, attempt: int = 0) ->
         sentences.append(draw.choice(phrases.CONFIRMS))
     hint = _rule_hint(setting, scene, draw)
     aside = draw.choice(phrases.ASIDES) if not hint and stance not in ("hurried", "adversarial") else ""
-    history = draw.choice(phrases.HISTORY.get(str(scene.axes.get("history", "fresh")), ("",)))
+    told = str(scene.axes.get("history", "fresh"))
+    table = phrases.READ_HISTORY if wants == "read" and told in phrases.READ_HISTORY else phrases.HISTORY
+    history = draw.choice(table.get(told, ("",)))
     closing = draw.choice(phrases.CLOSINGS) if stance not in ("adversarial",) else ""
     if stance == "hurried":
         closing = ""
@@ -439,7 +443,7 @@ def _body(domain: Domain, scene: Scene, target: Target, stance: str, wants: str,
     named = target.record is not None and target.info.mode in ("get", "change") and target.info.key is not None
     if not named:
         # Without a thing to point at, frames about "{ref}" would be empty talk.
-        frames = [f for f in frames if "{ref" not in f] or phrases.FRAMES["ordinary"][wants]
+        frames = [f for f in frames if "{ref" not in f and "{noun" not in f] or phrases.FRAMES["ordinary"][wants]
     frame = draw.choice(frames)
     do, ref = _do(domain, target, draw, scene), _thing(domain, target)
     bare = _other(domain, target)
@@ -460,7 +464,7 @@ def _body(domain: Domain, scene: Scene, target: Target, stance: str, wants: str,
         do_short=re.sub(r" (on|in|of|to) my .*$", "", do),
         Do_else=_capital(do_else),
     )
-    return text
+    return re.sub(r"(\bme\b[^.?!]*?) for me(?=[.?!])", r"\1", text)
 
 
 def _rule_hint(setting: Setting, scene: Scene, draw: Draw) -> str:
@@ -468,8 +472,16 @@ def _rule_hint(setting: Setting, scene: Scene, draw: Draw) -> str:
     rule = setting.rules.get(str(scene.axes.get("policy_rule")))
     if rule is None or scene.axes.get("stance") in ("hurried", "adversarial", "conflicting"):
         return ""
-    for pattern, sentences in phrases.RULE_HINTS:
-        if re.search(pattern, rule.text, re.I):
+    info, domain = scene.targets[0].info, setting.domain
+    entity = domain.entities.get(info.entity or "")
+    fits = {
+        "any": info.mode != "generic",
+        "tool": info.mode != "generic",
+        "write": info.kind == "write",
+        "owned": entity is not None and (entity.owner is not None or entity.name == domain.person),
+    }
+    for pattern, scope, sentences in phrases.RULE_HINTS:
+        if fits[scope] and re.search(pattern, rule.text, re.I):
             return draw.choice(sentences)
     return ""
 
