@@ -83,8 +83,13 @@ def test_runs_in_a_notebook_cell(loop_program, expected, tmp_path):
     nbclient.NotebookClient(
         notebook, kernel_name="python3", timeout=120, resources={"metadata": {"path": str(tmp_path)}}
     ).execute()
-    streams = [output for cell in notebook.cells[:2] for output in cell.outputs]
-    assert all(output.output_type == "stream" and output.name == "stdout" for output in streams), streams
-    assert outcome("".join(output.text for output in streams)) == expected
+    outputs = [output for cell in notebook.cells[:2] for output in cell.outputs]
+    printed = [output.text for output in outputs if output.output_type == "stream" and output.name == "stdout"]
+    assert outcome("".join(printed)) == expected
+    assert not [output for output in outputs if output.output_type == "error"]
     (shown,) = notebook.cells[2].outputs
     assert shown.output_type == "execute_result"
+
+
+def test_readme_shows_what_it_prints(root, expected):
+    assert f"```text\n{expected[0]}\n```" in (root / "README.md").read_text(encoding="utf-8")

@@ -61,7 +61,8 @@ def test_requirements_dev_names_every_distribution():
     lines = (ROOT / "requirements-dev.txt").read_text(encoding="utf-8").splitlines()
     folders = [path.parent for path in sorted(ROOT.glob("*/*/pyproject.toml"))]
     wanted = {"-e ."} | {f"-e ./{path.relative_to(ROOT).as_posix()}" for path in folders}
-    assert {line for line in lines if line.startswith("-e")} == wanted
+    editable = [line for line in lines if line.startswith("-e")]
+    assert sorted(editable) == sorted(wanted)
 
 
 def test_folder_is_complete(plugin):
