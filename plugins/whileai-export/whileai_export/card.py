@@ -20,7 +20,7 @@ def card_text(manifest: Mapping[str, Any]) -> str:
     parquet = bool(files) and files[0].endswith(".parquet")
     front = ["---", "configs:", "- config_name: default", "  data_files:", "  - split: train"]
     front += ["    path:", *(f"    - {name}" for name in files)] if len(files) > 1 else [f"    path: {files[0]}"]
-    if "any" not in columns.values() and not parquet:
+    if not parquet:
         front += ["dataset_info:", "  features:", features_yaml(columns)]
     front.append("---")
     dropped = [f"* {count} rows left out: {reason}" for reason, count in manifest["dropped"].items()]

@@ -29,6 +29,7 @@ _FEATURES = {
     "text": 'Value("string")',
     "float": 'Value("float64")',
     "int": 'Value("int64")',
+    "bool": 'Value("bool")',
     "ints": 'List(Value("int64"))',
 }
 _YAML = {
@@ -37,6 +38,7 @@ _YAML = {
     "text": "dtype: string",
     "float": "dtype: float64",
     "int": "dtype: int64",
+    "bool": "dtype: bool",
     "ints": "list: int64",
 }
 
@@ -48,7 +50,7 @@ def load_code(files: Sequence[str], columns: Mapping[str, str], name: str = ".")
     """
     kind = "parquet" if files and files[0].endswith(".parquet") else "json"
     paths = [f if name == "." else name for f in files] if len(files) == 1 else list(files)
-    if kind == "parquet" or "any" in columns.values():
+    if kind == "parquet":
         return f"from datasets import load_dataset\nrows = load_dataset({kind!r}, data_files={paths!r}, split=\"train\")"
     features = ", ".join(f'"{c}": {_FEATURES[t]}' for c, t in columns.items())
     return (
