@@ -31,6 +31,7 @@ __all__ = [
     "StopStage",
     "UnknownNameError",
     "WhileaiError",
+    "describe",
     "nearest",
     "unknown_name",
 ]
@@ -145,6 +146,15 @@ class FindingsError(WhileaiError, RuntimeError):
 
 class StopStage(WhileaiError):
     """Raised by a life-cycle observer to end a stage on purpose; every other observer error is only recorded."""
+
+
+def describe(error: BaseException, limit: int = 2_000) -> str:
+    """Return `Type: text` of an error on one line, cut at `limit`; also of one whose text cannot be made."""
+    try:
+        text = " ".join(str(error).split())
+    except Exception as err:  # noqa: BLE001 - a foreign __str__ may raise anything
+        text = f"its text raised {type(err).__name__}"
+    return (f"{type(error).__name__}: {text}" if text else type(error).__name__)[:limit]
 
 
 def nearest(name: str, names: Iterable[str]) -> list[str]:

@@ -18,7 +18,7 @@ import importlib
 import re
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
@@ -26,7 +26,7 @@ from typing import Any
 import pluggy
 
 from whileai_kernel import hookspecs
-from whileai_kernel.errors import PluginError
+from whileai_kernel.errors import PluginError, describe
 from whileai_kernel.settings import Settings
 
 __all__ = ["API", "GROUP", "Failure", "Manager", "Plugin", "PluginWarning", "manager", "reset"]
@@ -99,89 +99,80 @@ class Manager:
         self.pm.add_hookspecs(hookspecs)
         self.pm.hook.wai_addhooks.call_historic(kwargs={"pluginmanager": self.pm})
         self._load()
+        self._drop_lacking()
 
     def _entry_points(self) -> Iterator[tuple[int, metadata.EntryPoint, metadata.Distribution]]:
-        # entry_points() reads one small file per distribution and keeps the first of a name on the path
-        everything = metadata.entry_points()
-        for group in sorted(everything.groups):
-            version = _ANY_GROUP.match(group)
-            for point in everything.select(group=group) if version else ():
-                if version and point.dist is not None:
-                    yield int(version.group(1)), point, point.dist
+        seen: set[str] = set()
+        for dist in metadata.distributions():
+            # Looked for before anything is parsed: the metadata of others is not read, and may be broken.
+            if "whileai.plugins.v" not in (dist.read_text("entry_points.txt") or ""):
+                continue
+            name = normalise(dist.metadata["Name"])
+            for point in dist.entry_points if name not in seen else ():  # the first one on the path is imported
+                version = _ANY_GROUP.match(point.group)
+                if version:
+                    seen.add(name)
+                    yield int(version.group(1)), point, dist
 
     def _load(self) -> None:
         allowed = None if self.settings.plugins is None else {normalise(n) for n in self.settings.plugins}
         if allowed is not None and not allowed:
             return
         found = sorted(self._entry_points(), key=lambda item: (normalise(item[2].metadata["Name"]), item[1].name))
+        taken = {normalise(dist.metadata["Name"]) for _, _, dist in found} | {"local"}
         wanted = set(allowed or ())
         for api, point, dist in found:
-            name = dist.metadata["Name"]
-            names = {normalise(name), short_name(name)}
-            if allowed is not None and not names & allowed:
+            name, full = dist.metadata["Name"], normalise(dist.metadata["Name"])
+            short = short_name(name)
+            if allowed is not None and not {full, short} & allowed:
                 continue
-            wanted -= names
+            wanted -= {full, short}
+            plugin = Plugin(
+                full if short in taken else short, name, dist.version, point.module, tuple(dist.requires or ())
+            )
             if api != API:
-                newer = kernel_requirement(dist.requires or ()) or "whileai-kernel"
+                newer = kernel_requirement(plugin.requires) or "whileai-kernel"
                 message = f"is made for plugin API v{api}, this kernel has v{API}; it was not imported"
-                self._fail(dist, "api", message, f"pip install -U {newer if api > API else name}")
+                self.record(plugin, "api", message, f"pip install -U {newer if api > API else name}")
+            elif self.pm.has_plugin(full):
+                message = f"has a second entry point {point.name!r}; the first is used"
+                self.record(plugin, "entry point", message, "keep one entry point")
             else:
-                self._load_one(point, dist)
+                self._load_one(plugin)
         for missing in sorted(wanted):
-            self._record(
-                Failure(
-                    missing,
-                    "-",
-                    "settings",
-                    "is named in WHILEAI_PLUGINS but is not installed",
-                    f"pip install whileai-{missing}",
-                )
+            message, fix = (
+                "is named in WHILEAI_PLUGINS but is not installed",
+                f"pip install whileai-{short_name(missing)}",
             )
-        self.pm.hook.wai_configure(settings=self.settings)
+            self.record(Plugin(missing, missing, "-", "-"), "settings", message, fix)
 
-    def _load_one(self, point: metadata.EntryPoint, dist: metadata.Distribution) -> None:
-        name = dist.metadata["Name"]
-        requires = tuple(dist.requires or ())
-        if self.pm.has_plugin(normalise(name)):
-            self._fail(
-                dist,
-                "entry point",
-                f"has a second entry point {point.name!r}; the first is used",
-                "keep one entry point",
-            )
-            return
+    def _load_one(self, plugin: Plugin) -> None:
+        stage, name = "import", normalise(plugin.distribution)
         try:
-            module = importlib.import_module(point.value.partition(":")[0])
+            module = importlib.import_module(plugin.module)
+            stage = "register"
+            self.pm.register(module, name=name)
         except KeyboardInterrupt:
             raise
         except BaseException as err:  # noqa: BLE001 - isolation: a plugin may raise anything, SystemExit too
-            self._fail(dist, "import", f"does not import: {type(err).__name__}: {err}", f"pip install -U {name}")
+            if self.pm.has_plugin(name):
+                self.pm.unregister(name=name)
+            self.record(plugin, stage, f"does not {stage}: {describe(err)}")
             return
-        unknown = [hook for hook in self._hooks_of(module) if not hasattr(self.pm.hook, hook)]
-        try:
-            self.pm.register(module, name=normalise(name))
-            # A plugin may add the hooks that it implements itself, so look again after wai_addhooks has run.
-            lacking = [
-                h for h in unknown if getattr(self.pm.hook, h, None) is None or not getattr(self.pm.hook, h).has_spec()
-            ]
+        self.plugins.append(plugin)
+
+    def _drop_lacking(self) -> None:
+        # After all have loaded, since a plugin may add the hooks that another one implements.
+        for plugin in list(self.plugins):
+            module = self.pm.get_plugin(normalise(plugin.distribution))
+            lacking = [hook for hook in self._hooks_of(module) if not getattr(self.pm.hook, hook).has_spec()]
             if lacking:
-                self.pm.unregister(name=normalise(name))
-                asked = kernel_requirement(requires)
-                names = ", ".join(sorted(lacking))
-                message = (
-                    f"implements {names}, which kernel {kernel_version()} lacks; it asks for {asked or 'a newer one'}"
-                )
-                self._fail(dist, "hooks", message, f"pip install -U {asked or 'whileai-kernel'}")
-                return
-        except Exception as err:  # noqa: BLE001 - a wrong signature, or an error in wai_addhooks
-            if self.pm.has_plugin(normalise(name)):
-                self.pm.unregister(name=normalise(name))
-            self._fail(dist, "register", f"does not register: {type(err).__name__}: {err}", f"pip install -U {name}")
-            return
-        short = short_name(name)
-        if any(p.name == short for p in self.plugins):
-            short = normalise(name)
-        self.plugins.append(Plugin(short, name, dist.version, module.__name__, requires))
+                self.pm.unregister(module)
+                self.plugins.remove(plugin)
+                asked = kernel_requirement(plugin.requires)
+                message = f"implements {', '.join(sorted(lacking))}, which kernel {kernel_version()} lacks"
+                message += f"; it asks for {asked or 'a newer one'}"
+                self.record(plugin, "hooks", message, f"pip install -U {asked or 'whileai-kernel'}")
 
     def _hooks_of(self, module: Any) -> list[str]:
         return [
@@ -192,35 +183,42 @@ class Manager:
             and not opts.get("optionalhook")
         ]
 
-    def _fail(self, dist: metadata.Distribution, stage: str, message: str, fix: str) -> None:
-        self._record(Failure(dist.metadata["Name"], dist.version, stage, message, fix))
+    def record(self, plugin: Plugin, stage: str, message: str, fix: str = "") -> None:
+        """Record that a plugin failed, and warn once; in strict mode raise.
 
-    def _record(self, failure: Failure) -> None:
+        Raises:
+            PluginError: `WHILEAI_STRICT_PLUGINS` is on.
+        """
+        fix = fix or f"pip install -U {plugin.distribution}"
+        failure = Failure(plugin.distribution, plugin.version, stage, message, fix)
         if self.settings.strict_plugins:
-            raise PluginError(f"plugin {failure}", why="WHILEAI_STRICT_PLUGINS is on", fix=failure.fix)
-        self.failures.append(failure)
-        warnings.warn(f"plugin {failure}", PluginWarning, stacklevel=2)
+            raise PluginError(f"plugin {failure}", why="WHILEAI_STRICT_PLUGINS is on", fix=fix)
+        if failure not in self.failures:
+            self.failures.append(failure)
+            warnings.warn(f"plugin {failure}", PluginWarning, stacklevel=2)
 
-    def call_register(self, kind: str, make_register: Callable[[Plugin], Callable[..., None]]) -> None:
-        """Call `wai_register_<kind>` of each plugin on its own, so that one that raises costs only itself.
+    def call_each(self, hook: str, arguments: Callable[[Plugin], Mapping[str, Any]]) -> Iterator[Any]:
+        """Call a hook of each plugin on its own, so that one that raises costs only itself.
 
         Args:
-            kind: The kind, for example `"verifiers"`.
-            make_register: Gives the `register` function that a plugin is called with.
+            hook: Name of the hook.
+            arguments: Gives what a plugin is called with.
+
+        Yields:
+            Answers other than `None`, plugins in the order in which they were loaded.
         """
-        hook = getattr(self.pm.hook, f"wai_register_{kind}")
         by_name = {normalise(p.distribution): p for p in self.plugins}
-        for impl in reversed(hook.get_hookimpls()):
-            plugin = by_name.get(impl.plugin_name)
-            if plugin is None:
-                plugin = Plugin(impl.plugin_name, impl.plugin_name, "-", impl.plugin_name)
+        for impl in reversed(getattr(self.pm.hook, hook).get_hookimpls()):
+            name = impl.plugin_name
+            plugin = by_name.get(name) or Plugin(name, name, "-", name)
             try:
-                register = make_register(plugin)
-                impl.function(*(register for _ in impl.argnames))
-            except Exception as err:  # noqa: BLE001 - isolation: recorded, warned about, repeated in lookups
-                stage, message = f"wai_register_{kind}", f"{type(err).__name__}: {err}"
-                fix = f"pip install -U {plugin.distribution}"
-                self._record(Failure(plugin.distribution, plugin.version, stage, message, fix))
+                given = arguments(plugin)
+                answer = impl.function(**{argument: given[argument] for argument in impl.argnames})
+            except (Exception, SystemExit) as err:  # noqa: BLE001 - isolation: recorded, warned about, repeated in lookups
+                self.record(plugin, hook, describe(err))
+                continue
+            if answer is not None:
+                yield answer
 
     def failure_text(self) -> str:
         """Return the failures as one text for an error message, or `""`."""
@@ -242,6 +240,7 @@ def manager() -> Manager:
     with _lock:
         if _manager is None:
             _manager = Manager()
+            list(_manager.call_each("wai_configure", lambda _: {"settings": _manager.settings}))
         return _manager
 
 
@@ -249,9 +248,8 @@ def reset() -> None:
     """Unload all plugins, so that the next lookup finds them anew (for tests and long-lived notebooks)."""
     global _manager
     with _lock:
-        if _manager is not None:
-            _manager.pm.hook.wai_unconfigure()
-        _manager = None
+        old, _manager = _manager, None
+        list(old.call_each("wai_unconfigure", lambda _: {}) if old is not None else ())
     from whileai_kernel import registry
 
     registry.forget()

@@ -31,11 +31,13 @@ from whileai_kernel.errors import (
     ParameterError,
     PluginError,
     UnknownNameError,
+    describe,
     nearest,
 )
 from whileai_kernel.hookspecs import KINDS
 from whileai_kernel.known import KNOWN
 from whileai_kernel.plugins import Plugin, manager
+from whileai_kernel.rows import content_id
 
 __all__ = [
     "Entry",
@@ -102,10 +104,10 @@ class Entry:
             raise MissingDependencyError(
                 f"{who} needs the module {missing!r}", why="it is not installed", fix=f"pip install {extra}"
             ) from err
-        except Exception as err:
+        except (Exception, SystemExit) as err:
             raise PluginError(
                 f"{who} does not load from {self.target!r}",
-                why=f"{type(err).__name__}: {err}",
+                why=describe(err),
                 fix=f"pip install -U {self.plugin.distribution}",
             ) from err
         return found
@@ -147,6 +149,7 @@ def kinds() -> list[str]:
 
 
 def _table(kind: str) -> dict[str, Entry]:
+    manager()  # before the lock: loading plugins holds a lock of its own
     with _lock:
         if kind not in _tables:
             if kind not in kinds():
@@ -158,7 +161,7 @@ def _table(kind: str) -> dict[str, Entry]:
                 )
             table: dict[str, Entry] = {}
 
-            def bind(plugin: Plugin) -> Any:
+            def bind(plugin: Plugin) -> dict[str, Any]:
                 def register(
                     name: str,
                     target: str,
@@ -177,9 +180,9 @@ def _table(kind: str) -> dict[str, Entry]:
                         raise ParameterError(f"{name!r} is registered twice", why="names are unique within a plugin")
                     table[entry.id] = entry
 
-                return register
+                return {"register": register}
 
-            manager().call_register(kind, bind)
+            list(manager().call_each(f"wai_register_{kind}", bind))
             _tables[kind] = table
         return {**_tables[kind], **_local.get(kind, {})}
 
@@ -269,15 +272,17 @@ def make(kind: str, name: str, /, **params: Any) -> Any:
     """
     entry = lookup(kind, name)
     target = entry.load()
+    spec = Spec(kind, entry.id, entry.plugin.version, _public(params))
     if isinstance(target, type):
         _check_params(target, params, entry.id)
         component = target(**params)
-    elif params:
-        _check_params(target, params, entry.id, partial=True)
-        component = functools.partial(target, **params)
     else:
         component = target
-    stamp(component, Spec(kind, entry.id, entry.plugin.version, _public(params)))
+        if params:
+            _check_params(target, params, entry.id, partial=True)
+        if params or spec_of(target) not in (None, spec):  # a function under two names keeps its first spec
+            component = functools.partial(target, **params)
+    stamp(component, spec)
     return component
 
 
@@ -319,7 +324,7 @@ def stamp(component: Any, spec: Spec) -> None:
     """Remember how a component was made."""
     try:
         component.__wai_spec__ = spec
-    except (AttributeError, TypeError):
+    except Exception:  # noqa: BLE001 - a foreign __setattr__ may raise anything
         with _lock:
             _specs[id(component)] = (component, spec)
 
@@ -356,8 +361,7 @@ def resolve(kind: str, ref: Any, /, **params: Any) -> Any:
         return _bound(kind, ref, getattr_of(_import_file(Path(head)), attribute, ref), params)
     if ref in _table(kind) or any(e.name == ref for e in _table(kind).values()):
         return make(kind, ref, **params)
-    answer = manager().pm.hook.wai_resolve(kind=kind, ref=ref)
-    if answer is not None:
+    for answer in manager().call_each("wai_resolve", lambda _: {"kind": kind, "ref": ref}):
         return answer
     if colon and all(part.isidentifier() for part in head.split(".")):
         try:
@@ -395,21 +399,20 @@ def _import_file(path: Path) -> Any:
     full = path.resolve()
     if not full.is_file():
         raise PluginError(f"{path} is not a file", fix="give the path of a .py file, then ':' and a name")
-    name = f"_whileai_file_{abs(hash(str(full))):x}_{full.stem}"
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, full)
-    if spec is None or spec.loader is None:
-        raise PluginError(f"{path} cannot be imported", fix="give a .py file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException as err:
-        del sys.modules[name]
-        if isinstance(err, Exception):
-            raise PluginError(
-                f"{path} does not import", why=f"{type(err).__name__}: {err}", fix="run the file with python"
-            ) from err
-        raise
-    return module
+    name = content_id(f"_whileai_file_{full.stem}", str(full))
+    with _lock:  # so that no other thread sees the module half made
+        if name in sys.modules:
+            return sys.modules[name]
+        spec = importlib.util.spec_from_file_location(name, full)
+        if spec is None or spec.loader is None:
+            raise PluginError(f"{path} cannot be imported", fix="give a .py file")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        try:
+            spec.loader.exec_module(module)
+        except BaseException as err:
+            del sys.modules[name]
+            if isinstance(err, Exception | SystemExit):
+                raise PluginError(f"{path} does not import", why=describe(err), fix="run the file with python") from err
+            raise
+        return module
