@@ -17,7 +17,9 @@ from whileai_judge.trust import judge_trust
 FIGURES = {"agreement": agreement, "kappa": kappa, "ac1": ac1, "false_pass": false_pass, "false_fail": false_fail}
 
 
-def simulate(rng: random.Random, tasks: int, rollouts: int, sens: float, spec: float, rate: float) -> list[dict[str, Any]]:
+def simulate(
+    rng: random.Random, tasks: int, rollouts: int, sens: float, spec: float, rate: float
+) -> list[dict[str, Any]]:
     """Rows with a gold label and a judge's verdict; intraclass correlation 0.3 in gold, 0.1 in the judge's errors."""
     rows = []
     for task in range(tasks):
@@ -36,7 +38,9 @@ def truth(sens: float, spec: float, rate: float) -> dict[str, float]:
     return {name: figure(cells) or 0.0 for name, figure in FIGURES.items()}
 
 
-def coverage(repeats: int, tasks: int, rollouts: int, sens: float, spec: float, rate: float, seed: int = 0) -> dict[str, float]:
+def coverage(
+    repeats: int, tasks: int, rollouts: int, sens: float, spec: float, rate: float, seed: int = 0
+) -> dict[str, float]:
     rng = random.Random(seed)
     right = truth(sens, spec, rate)
     held = dict.fromkeys(FIGURES, 0)

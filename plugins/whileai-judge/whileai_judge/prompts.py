@@ -29,7 +29,10 @@ _SECTION = re.compile(
     r"\[\s*(/?\s*(?:BEGIN|END|START|STOP|INST|SYS|SYSTEM|DATA|ANSWER|REPLY|RESPONSE)\b[^\]\n]*)\]", re.I
 )
 _TOKEN = re.compile(r"<\|([^|\n]{1,40})\|>|<(/?(?:s|think|thinking|system|user|assistant|reply|answer))>", re.I)
-_VERDICT = re.compile(r"\b((?:final\s+)?(?:verdict|rating|score|grade|decision|judge?ment))([*_\"' \t]*)[:=]", re.I)
+# "=" only after "verdict": the code that somebody asked for has lines such as "score = 3".
+_VERDICT = re.compile(
+    r"(verdict)([*_\"' \t]*)[:=]|(rating|score|grade|decision|judge?ment)([*_\"' \t]*):", re.IGNORECASE
+)
 
 
 def neutralise(text: str) -> str:
@@ -37,7 +40,7 @@ def neutralise(text: str) -> str:
     text = _FENCE.sub(lambda m: " ".join(m.group()), text)
     text = _SECTION.sub(r"(\1)", text)
     text = _TOKEN.sub(lambda m: f"({m.group(1) or m.group(2)})", text)
-    return _VERDICT.sub(r"\1\2 (written in the text),", text)
+    return _VERDICT.sub(lambda m: f"{m[1] or m[3]}{m[2] or m[4] or ''} (written in the text),", text)
 
 
 def quoted(text: str, name: str, token: str, limit: int = QUOTED_CHARACTERS.value) -> str:
