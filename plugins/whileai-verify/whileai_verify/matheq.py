@@ -207,7 +207,9 @@ def _need_library() -> None:
 
 def warm(workers: int = WORKERS.value) -> None:
     """Start one worker now, so that the first row does not wait for it."""
-    shared_pool(_MODULE, workers).call(["1/2", "0.5", {"rel_tol": 0.0, "digits": 6, "units": "same", "percent": "value"}], 60.0)
+    shared_pool(_MODULE, workers).call(
+        ["1/2", "0.5", {"rel_tol": 0.0, "digits": 6, "units": "same", "percent": "value"}], 60.0
+    )
 
 
 def equal_pairs(pairs: Sequence[tuple[str, str]], verifier: MathEqual | None = None) -> list[float | None]:

@@ -46,7 +46,9 @@ _DROP = re.compile(
     r"\\(?:left|right|[Bb]igg?[lrm]?|displaystyle|textstyle|limits|nolimits|quad|qquad|hfill|thinspace|mathrm(?!\s*\{)"
     r"|rm|bf|it|mathstrut|phantom\{[^{}]*\})(?![A-Za-z])|\\[,;:! ]|(?<!\\)~|\\(?=\s)"
 )
-_NAMED = re.compile(r"\\(?:operatorname\*?|mathrm|mathbf|mathit|mathsf|mathcal|boldsymbol|bm|textbf|textit|textrm|emph|mbox|text)\s*\{([^{}]*)\}")
+_NAMED = re.compile(
+    r"\\(?:operatorname\*?|mathrm|mathbf|mathit|mathsf|mathcal|boldsymbol|bm|textbf|textit|textrm|emph|mbox|text)\s*\{([^{}]*)\}"
+)
 _FUNCTIONS = {
     "sin": "sin", "cos": "cos", "tan": "tan", "cot": "cot", "sec": "sec", "csc": "csc", "arcsin": "asin", "arccos": "acos",
     "arctan": "atan", "asin": "asin", "acos": "acos", "atan": "atan", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh",
@@ -330,7 +332,12 @@ def _single(tokens: list[Token]) -> Tree:
     if len(tokens) == 1 and tokens[0].text in ("\\emptyset", "\\varnothing"):
         return ("set", [])
     if len(tokens) == 1 and tokens[0].text == "\\bbR":
-        return ("seq", "(", ")", [("scalar", ("neg", ("const", "oo")), "", False), ("scalar", ("const", "oo"), "", False)])
+        return (
+            "seq",
+            "(",
+            ")",
+            [("scalar", ("neg", ("const", "oo")), "", False), ("scalar", ("const", "oo"), "", False)],
+        )
     sides = _relation(tokens)
     if sides is not None:
         return sides
@@ -641,7 +648,11 @@ class _Parser:
         if token.text == "{":
             return self.group("{", "}")
         if token.kind == "num" and len(token.text) > 1 and token.text.isdigit():
-            self.tokens = [*self.tokens[: self.at], *[Token(("num", c)) for c in token.text], *self.tokens[self.at + 1 :]]
+            self.tokens = [
+                *self.tokens[: self.at],
+                *[Token(("num", c)) for c in token.text],
+                *self.tokens[self.at + 1 :],
+            ]
         if self.peek().kind == "num":
             return ("num", self.take().text, None)
         return self.primary()

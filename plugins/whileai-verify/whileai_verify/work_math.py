@@ -221,7 +221,9 @@ def _close(x: Fraction, y: Fraction, a: Tree, b: Tree, opt: _Options) -> bool:
     if gap <= size * Fraction(min(opt.rel_tol, 1.0)) and opt.rel_tol > 1e-9:
         return True
     for tree, other in ((a, y), (b, x)):
-        if not _terminates(other.denominator) and _rounds(tree, mpmath.mpf(other.numerator) / other.denominator, opt.digits):
+        if not _terminates(other.denominator) and _rounds(
+            tree, mpmath.mpf(other.numerator) / other.denominator, opt.digits
+        ):
             return True
     return gap <= size * Fraction(1, 10**12)
 
@@ -352,7 +354,9 @@ def _expand(tree: Tree) -> Tree:
         items: list[Tree] = []
         for item in tree[1]:
             wide = _expand(item)
-            items += wide[1] if wide[0] in ("set", "list") and wide is not item and item[0] in ("scalar", "rel") else [item]
+            items += (
+                wide[1] if wide[0] in ("set", "list") and wide is not item and item[0] in ("scalar", "rel") else [item]
+            )
         return (tree[0], items)
     return tree
 
@@ -569,7 +573,17 @@ def _same_piece(a: Piece, b: Piece, opt: _Options) -> bool:
 
 # --- what the parser does not know -----------------------------------------------------------------------------------
 
-_LIBRARY_COMMANDS = ("\\int", "\\sum", "\\prod", "\\lim", "\\det", "\\begin{vmatrix}", "\\frac{d", "\\partial", "\\overline")
+_LIBRARY_COMMANDS = (
+    "\\int",
+    "\\sum",
+    "\\prod",
+    "\\lim",
+    "\\det",
+    "\\begin{vmatrix}",
+    "\\frac{d",
+    "\\partial",
+    "\\overline",
+)
 
 
 def _library(gold: str, said: str, why: str, opt: _Options, gold_read: bool = False) -> dict[str, Any]:

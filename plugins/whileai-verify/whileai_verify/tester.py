@@ -1,0 +1,598 @@
+"""The tests' own process: run a test program against a candidate that lives in another process.
+
+The names that the candidate's source defines become remote objects here: a call sends its arguments as data and gets a
+value back as data, so comparisons happen here, between genuine built-in objects. What the candidate's source imports
+from the standard library is imported here anew. The candidate cannot see this process, its tests or its verdict, and
+the verdict exists only when every declared test has run to its end here.
+
+Known limit: tests that subclass a candidate's class, or that look into its memory, do not work across the border.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import builtins
+import contextlib
+import importlib
+import inspect
+import io
+import json
+import os
+import sys
+import types
+import unittest
+from collections.abc import Callable
+from typing import Any
+
+from whileai_verify.frames import read_frame, write_frame
+from whileai_verify.wire import CannotCrossError, decode, encode
+
+__all__ = ["run_tests"]
+
+MODULE = "solution"
+
+
+class CandidateGoneError(BaseException):
+    """The candidate's process ended; not an Exception, so that no test can swallow it."""
+
+
+class Link:
+    """The connection to the candidate."""
+
+    def __init__(self, fd: int, limit: int) -> None:
+        self.fd, self.limit = fd, limit
+        self.callbacks: list[Any] = []
+        self.errors: dict[str, type[BaseException]] = {}
+
+    def receive(self) -> dict[str, Any]:
+        try:
+            frame = read_frame(self.fd, limit=self.limit)
+        except Exception as error:  # noqa: BLE001 - a frame that is too large or broken ends the candidate
+            raise CandidateGoneError(f"the candidate sent a value that is too large ({type(error).__name__})") from None
+        if frame is None:
+            raise CandidateGoneError("the candidate's process ended before its tests")
+        try:
+            message = json.loads(frame)
+        except (ValueError, RecursionError):
+            raise CandidateGoneError("the candidate sent something that is not a value") from None
+        if not isinstance(message, dict):
+            raise CandidateGoneError("the candidate sent something that is not a value")
+        return message
+
+    def ask(self, request: dict[str, Any], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
+        """Send one request and return its value, or raise what the candidate raised."""
+        request["args"] = [self.encode(a) for a in args]
+        request["kwargs"] = {k: self.encode(v) for k, v in (kwargs or {}).items()}
+        self.send(request)
+        while True:
+            message = self.receive()
+            if "callback" in message:
+                self.call_back(message)
+                continue
+            return self.result(message, args)
+
+    def send(self, message: dict[str, Any]) -> None:
+        try:
+            write_frame(self.fd, json.dumps(message).encode())
+        except OSError:
+            raise CandidateGoneError("the candidate's process ended before its tests") from None
+
+    def result(self, message: dict[str, Any], args: tuple[Any, ...]) -> Any:
+        try:
+            if isinstance(message.get("out"), str) and message["out"]:
+                sys.stdout.write(message["out"])
+            for n, data in (message.get("changed") or {}).items():
+                _update(args[int(n)], self.decode(data))
+            if "raised" in message:
+                raise self.exception(message["raised"])
+            return self.decode(message.get("value"))
+        except CannotCrossError as error:
+            raise CandidateGoneError(f"the candidate sent {error}") from None
+        except (IndexError, KeyError, TypeError, AttributeError) as error:
+            if isinstance(error, tuple(self.errors.values())) or "raised" in message:
+                raise
+            raise CandidateGoneError("the candidate sent something that is not a value") from None
+
+    def exception(self, data: dict[str, Any]) -> BaseException:
+        """Return an exception of the candidate: its own class where the source declares it, else the built-in one."""
+        try:
+            args = [decode(a) for a in data.get("args") or []]
+        except CannotCrossError:
+            args = []
+        for name in data.get("mro") or []:
+            found = self.errors.get(name) or getattr(builtins, str(name), None)
+            if isinstance(found, type) and issubclass(found, Exception):
+                try:
+                    error: BaseException = found(*args)
+                except Exception:  # noqa: BLE001 - some built-in exceptions want other arguments
+                    error = found()
+                return error
+        return RuntimeError(f"the candidate raised {str(data.get('type'))[:100]}")
+
+    def call_back(self, message: dict[str, Any]) -> None:
+        try:
+            function = self.callbacks[message["callback"]]
+            args = [self.decode(a) for a in message.get("args") or []]
+            kwargs = {k: self.decode(v) for k, v in (message.get("kwargs") or {}).items()}
+            reply = {"returned": self.encode(function(*args, **kwargs))}
+        except Exception as error:  # noqa: BLE001 - goes back to the caller, as it would in one process
+            reply = {"failed": f"{type(error).__name__}: {str(error)[:200]}"}
+        self.send(reply)
+
+    def encode(self, value: Any) -> Any:
+        return encode(value, self.handle)
+
+    def handle(self, value: Any) -> Any:
+        if isinstance(value, Remote):
+            return {"o": value._number}
+        if isinstance(value, type) and value.__module__ == "builtins":
+            return {"T": value.__name__}
+        if callable(value):
+            self.callbacks.append(value)
+            return {"cb": len(self.callbacks) - 1}
+        raise CannotCrossError(f"a test value of type {type(value).__name__}")
+
+    def decode(self, data: Any) -> Any:
+        return decode(data, self.object_of)
+
+    def object_of(self, data: Any) -> Any:
+        if "cb" in data:
+            return self.callbacks[int(data["cb"])]
+        if data.get("kind") == "coroutine":
+            return _await(self, int(data["o"]))
+        return Remote(self, int(data["o"]), str(data.get("type"))[:100], bool(data.get("callable")))
+
+
+async def _await(link: Link, number: int) -> Any:
+    return link.ask({"op": "await", "on": number})
+
+
+def _update(old: Any, new: Any) -> None:
+    """Bring a mutable argument to the value that the candidate left in it."""
+    if isinstance(old, list) and isinstance(new, list):
+        for i in range(min(len(old), len(new))):
+            if type(old[i]) is type(new[i]) and isinstance(old[i], list | dict | set | bytearray):
+                _update(old[i], new[i])
+            else:
+                old[i] = new[i]
+        del old[len(new) :]
+        old.extend(new[len(old) :])
+    elif isinstance(old, dict) and isinstance(new, dict):
+        kept = {k: old[k] for k in new if k in old}
+        old.clear()
+        for key, value in new.items():
+            before = kept.get(key)
+            if type(before) is type(value) and isinstance(before, list | dict | set):
+                _update(before, value)
+                value = before
+            old[key] = value
+    elif isinstance(old, set) and isinstance(new, set):
+        old.clear()
+        old.update(new)
+    elif isinstance(old, bytearray) and isinstance(new, bytes | bytearray):
+        old[:] = new
+
+
+class Remote:
+    """An object of the candidate. It equals no plain value; two of them are compared by the candidate's own code."""
+
+    __slots__ = ("_callable", "_link", "_number", "_type")
+
+    def __init__(self, link: Link, number: int, kind: str, is_callable: bool) -> None:
+        for name, value in zip(self.__slots__, (is_callable, link, number, kind), strict=True):
+            object.__setattr__(self, name, value)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._link.ask({"op": "call", "on": self._number}, args, kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name not in ("__name__", "__doc__", "__dict__", "__wrapped__"):
+            raise AttributeError(name)
+        return self._link.ask({"op": "get", "on": self._number, "name": name})
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._link.ask({"op": "set", "on": self._number, "name": name}, (value,))
+
+    def __delattr__(self, name: str) -> None:
+        self._link.ask({"op": "del", "on": self._number, "name": name})
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Remote):
+            return False
+        return self._number == other._number or _special(self, "__eq__", other) is True
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(("remote", self._number))
+
+    def __bool__(self) -> bool:
+        for name in ("__bool__", "__len__"):
+            try:
+                return bool(_special(self, name))
+            except AttributeError:
+                continue
+        return True
+
+    def __instancecheck__(self, instance: Any) -> bool:
+        if not isinstance(instance, Remote):
+            return False
+        return self._link.ask({"op": "isinstance", "on": self._number}, (instance,)) is True
+
+    def __repr__(self) -> str:
+        return str(_special(self, "__repr__"))
+
+    def __str__(self) -> str:
+        return str(_special(self, "__str__"))
+
+    def __iter__(self) -> Any:
+        inner = _special(self, "__iter__")
+        return inner if isinstance(inner, Remote) else iter(inner)
+
+    def __next__(self) -> Any:
+        return _special(self, "__next__")
+
+    async def _whole(self) -> Any:
+        return self._link.ask({"op": "await", "on": self._number})
+
+    def __await__(self) -> Any:
+        return self._whole().__await__()
+
+
+def _special(remote: Remote, name: str, *args: Any) -> Any:
+    return remote._link.ask({"op": "special", "on": remote._number, "name": name}, args)
+
+
+def _forward(name: str) -> Callable[..., Any]:
+    def method(self: Remote, *args: Any) -> Any:
+        try:
+            return _special(self, name, *args)
+        except AttributeError:
+            return NotImplemented if len(args) == 1 else _missing(name)
+
+    method.__name__ = name
+    return method
+
+
+def _missing(name: str) -> Any:
+    raise TypeError(f"the object has no {name}")
+
+
+for _name in (
+    "lt le gt ge len contains getitem setitem delitem add radd sub rsub mul rmul truediv rtruediv floordiv mod pow and or"
+    " xor neg pos abs invert int float index enter exit reversed matmul iadd isub lshift rshift round format complex"
+).split():
+    if _name != "format":
+        setattr(Remote, f"__{_name}__", _forward(f"__{_name}__"))
+
+
+# --- names of the candidate ------------------------------------------------------------------------------------------
+
+
+def _defined(source: str) -> tuple[list[str], dict[str, str], list[ast.stmt], dict[str, list[str]]]:
+    """Return what a candidate's source defines: names, async functions, its imports, its exception classes."""
+    names: list[str] = []
+    kinds: dict[str, str] = {}
+    imports: list[ast.stmt] = []
+    classes: dict[str, list[str]] = {}
+    stack: list[ast.stmt] = list(ast.parse(source).body)
+    while stack:
+        node = stack.pop(0)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            names.append(node.name)
+            if isinstance(node, ast.AsyncFunctionDef):
+                kinds[node.name] = "async"
+        elif isinstance(node, ast.ClassDef):
+            names.append(node.name)
+            classes[node.name] = [b.id for b in node.bases if isinstance(b, ast.Name)]
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            imports.append(node)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                names += [n.id for n in ast.walk(target) if isinstance(n, ast.Name)]
+        elif isinstance(node, ast.If | ast.Try | ast.With):
+            for field in ("body", "orelse", "finalbody"):
+                stack += getattr(node, field, [])
+            for handler in getattr(node, "handlers", []):
+                stack += handler.body
+    return list(dict.fromkeys(names)), kinds, imports, classes
+
+
+def _exceptions(classes: dict[str, list[str]]) -> dict[str, type[BaseException]]:
+    """Return real exception classes for those that the candidate's source declares."""
+    made: dict[str, type[BaseException]] = {}
+    for _ in range(len(classes)):
+        for name, bases in classes.items():
+            found = [made.get(b) or getattr(builtins, b, None) for b in bases]
+            real = tuple(f for f in found if isinstance(f, type) and issubclass(f, Exception))
+            if name not in made and real:
+                made[name] = type(name, real, {"__init__": lambda self, *a, **k: Exception.__init__(self, *a)})
+    return made
+
+
+def _standard(imports: list[ast.stmt]) -> dict[str, Any]:
+    """Import again, here, what the candidate's source imports from the standard library."""
+    scope: dict[str, Any] = {}
+    for node in imports:
+        module = node.module if isinstance(node, ast.ImportFrom) else None
+        roots = [module or ""] if module else [a.name for a in getattr(node, "names", [])]
+        if all(r.partition(".")[0] in sys.stdlib_module_names for r in roots) and not getattr(node, "level", 0):
+            with contextlib.suppress(Exception):
+                exec(compile(ast.Module([node], []), "imports", "exec"), scope)
+    scope.pop("__builtins__", None)
+    return scope
+
+
+class _Names(dict[str, Any]):
+    """The candidate's names as globals of the tests: fetched when they are first used, never above built-ins."""
+
+
+def candidate_names(link: Link, source: str, entry_point: str | None) -> dict[str, Any]:
+    """Return the names that a test program sees: the candidate's, and the library modules that it imports."""
+    names, kinds, imports, classes = _defined(source)
+    link.errors = _exceptions(classes)
+    scope = _standard(imports)
+    for name in names:
+        if name in link.errors:
+            scope[name] = link.errors[name]
+        elif not hasattr(builtins, name) or name == entry_point:
+            try:
+                value = link.ask({"op": "name", "name": name})
+            except (AttributeError, RuntimeError):
+                continue
+            scope[name] = _async(value) if kinds.get(name) == "async" else value
+    return scope
+
+
+def _async(remote: Any) -> Any:
+    """Return a coroutine function for an async function of the candidate, so that `asyncio` accepts it."""
+    if not isinstance(remote, Remote):
+        return remote
+
+    async def function(*args: Any, **kwargs: Any) -> Any:
+        value = remote(*args, **kwargs)
+        return await value if inspect.isawaitable(value) else value
+
+    return function
+
+
+# --- running ---------------------------------------------------------------------------------------------------------
+
+
+class Outcome:
+    """Which declared tests passed, and what went wrong in the others."""
+
+    def __init__(self) -> None:
+        self.results: dict[str, str] = {}  # "" means passed
+
+    def run(self, name: str, body: Callable[[], Any]) -> None:
+        """Run one test to its end and note what happened."""
+        try:
+            value = body()
+            if inspect.iscoroutine(value):
+                asyncio.run(value)
+        except CandidateGoneError as error:
+            self.results[name] = str(error)
+            raise
+        except unittest.SkipTest:
+            return
+        except BaseException as error:  # noqa: BLE001 - any exception is a failed test, SystemExit too
+            self.results[name] = _what(error)
+        else:
+            self.results[name] = ""
+
+
+def _what(error: BaseException) -> str:
+    return type(error).__name__  # never the message: it may quote an expected value
+
+
+def run_tests(fd: int, job: dict[str, Any]) -> dict[str, Any]:
+    """Run the tests of a job and return `{"results": {test: problem}}`, `{"error": ...}` or `{"gone": ...}`.
+
+    Args:
+        fd: The connection to the candidate.
+        job: `tests` and `source` (texts), `entry_point`, `limit` (bytes of one value).
+    """
+    link = Link(fd, job["limit"])
+    outcome = Outcome()
+    try:
+        first = link.receive()
+        if first.get("loaded") is not True:
+            return {"gone": f"the code does not load: {str(first.get('error', ''))[:200]}"}
+        try:
+            tree = ast.parse(job["tests"])
+        except (SyntaxError, ValueError, RecursionError) as error:
+            return {"error": f"the tests do not compile: {type(error).__name__}"}
+        scope = candidate_names(link, job["source"], job["entry_point"])
+        _install_module(scope)
+        with contextlib.redirect_stdout(io.StringIO()):
+            _run_program(tree, scope, job["entry_point"], outcome)
+    except CandidateGoneError as error:
+        return {"gone": str(error), "results": outcome.results}
+    except ModuleNotFoundError as error:
+        return {"error": f"the tests need the module {error.name}"}
+    if not outcome.results:
+        return {"error": "the tests check nothing"}
+    return {"results": outcome.results}
+
+
+def _install_module(scope: dict[str, Any]) -> None:
+    module = types.ModuleType(MODULE)
+    module.__dict__.update(scope)
+    sys.modules[MODULE] = module
+
+
+def _asserts(nodes: list[ast.stmt]) -> int:
+    """Count the checks that run when a module is executed: asserts and method calls named assert*, not in functions."""
+    count = 0
+    stack: list[ast.AST] = list(nodes)
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            continue
+        count += isinstance(node, ast.Assert)
+        stack += list(ast.iter_child_nodes(node))
+    return count
+
+
+def _run_program(tree: ast.Module, scope: dict[str, Any], entry_point: str | None, outcome: Outcome) -> None:
+    """Execute a test program, then the tests that it defines."""
+    if any(isinstance(n, ast.Import) and any(a.name == "pytest" for a in n.names) for n in ast.walk(tree)):
+        importlib.import_module("pytest")
+    space: dict[str, Any] = {**scope, "__name__": "tests", "__builtins__": builtins}
+    body = tree.body
+    # A main block would run the tests a second time and leave with an exit code; the tests are collected below.
+    body = [n for n in body if not _is_main_block(n)]
+    code = compile(ast.Module(body, []), "tests", "exec", dont_inherit=True)
+    bare = _asserts(body)
+    module_error: list[BaseException] = []
+
+    def execute() -> None:
+        try:
+            exec(code, space)
+        except ModuleNotFoundError as error:
+            module_error.append(error)
+            raise
+
+    outcome.run("module", execute)
+    if module_error:
+        raise module_error[0]
+    if outcome.results.get("module"):
+        return
+    if not bare:
+        del outcome.results["module"]
+    tests = _collect(space, set(scope))
+    check = space.get("check")
+    if inspect.isfunction(check) and len(inspect.signature(check).parameters) == 1 and entry_point in scope:
+        candidate = scope[entry_point]
+        tests = [("check", lambda: check(candidate))] + [t for t in tests if t[0] != "check"]
+    for name, _ in tests:
+        outcome.results[name] = "did not run"
+    for name, body_ in tests:
+        outcome.run(name, body_)
+
+
+def _is_main_block(node: ast.stmt) -> bool:
+    return (
+        isinstance(node, ast.If)
+        and isinstance(node.test, ast.Compare)
+        and isinstance(node.test.left, ast.Name)
+        and node.test.left.id == "__name__"
+    )
+
+
+Test = tuple[str, Callable[[], Any]]
+
+
+def _collect(space: dict[str, Any], inherited: set[str]) -> list[Test]:
+    """Return the tests that a program defines: `test_*` functions, `Test*` classes, unittest cases."""
+    tests: list[Test] = []
+    for name, value in list(space.items()):
+        if name in inherited and not (inspect.isfunction(value) and value.__module__ == "tests"):
+            continue
+        if inspect.isfunction(value) and name.startswith("test"):
+            tests += _function_tests(name, value)
+        elif isinstance(value, type) and issubclass(value, unittest.TestCase) and value.__module__ == "tests":
+            tests += [(f"{name}.{m}", _case(value, m)) for m in unittest.defaultTestLoader.getTestCaseNames(value)]
+        elif isinstance(value, type) and name.startswith("Test") and value.__module__ == "tests":
+            for method in [m for m in dir(value) if m.startswith("test")]:
+                tests += _method_tests(name, value, method)
+    return tests
+
+
+def _case(cls: type[unittest.TestCase], method: str) -> Callable[[], None]:
+    def body() -> None:
+        result = unittest.TestResult()
+        cls(method).run(result)
+        problems = [*result.failures, *result.errors, *[(t, "") for t in result.unexpectedSuccesses]]
+        if result.skipped and not problems:
+            raise unittest.SkipTest
+        if problems:
+            text = problems[0][1]
+            if "CandidateGoneError" in text:
+                raise CandidateGoneError("the candidate's process ended before its tests")
+            raise AssertionError
+
+    return body
+
+
+def _cases(function: Any) -> list[dict[str, Any]]:
+    """Return the argument sets of `pytest.mark.parametrize` marks, innermost last; one empty set without marks."""
+    sets: list[dict[str, Any]] = [{}]
+    for mark in getattr(function, "pytestmark", []):
+        if mark.name != "parametrize":
+            continue
+        names = mark.args[0] if isinstance(mark.args[0], list | tuple) else [n.strip() for n in mark.args[0].split(",")]
+        values = [getattr(v, "values", v) if hasattr(v, "marks") else v for v in mark.args[1]]
+        values = [v if len(names) > 1 or (isinstance(v, tuple) and hasattr(v, "_x")) else (v,) for v in values]
+        values = [v if isinstance(v, list | tuple) else (v,) for v in values]
+        sets = [{**s, **dict(zip(names, v, strict=True))} for s in sets for v in values]
+    return sets
+
+
+def _function_tests(name: str, function: Any) -> list[Test]:
+    cases = _cases(function)
+    needed = [
+        p.name
+        for p in inspect.signature(function).parameters.values()
+        if p.default is p.empty and p.kind is not p.VAR_KEYWORD
+    ]
+    tests: list[Test] = []
+    for n, case in enumerate(cases):
+        label = name if len(cases) == 1 else f"{name}[{n}]"
+        if all(a in case or a in _FIXTURES for a in needed):
+            tests.append((label, lambda case=case: _with_fixtures(function, needed, case)))  # type: ignore[misc]
+        else:
+            tests.append((label, lambda: _missing("fixture")))
+    return tests
+
+
+def _method_tests(owner: str, cls: type, method: str) -> list[Test]:
+    def bound(case: dict[str, Any]) -> Any:
+        instance = cls()
+        for hook in ("setup_method", "setUp", "setup"):
+            if hasattr(instance, hook):
+                setup = getattr(instance, hook)
+                setup(*[None][: len(inspect.signature(setup).parameters)])
+                break
+        value = getattr(instance, method)(**case)
+        if hasattr(instance, "teardown_method"):
+            instance.teardown_method(*[None][: len(inspect.signature(instance.teardown_method).parameters)])
+        return value
+
+    cases = _cases(getattr(cls, method))
+    return [
+        (f"{owner}.{method}" if len(cases) == 1 else f"{owner}.{method}[{n}]", lambda case=case: bound(case))  # type: ignore[misc]
+        for n, case in enumerate(cases)
+    ]
+
+
+class _Capsys:
+    """The part of pytest's `capsys` that reads what was printed."""
+
+    def readouterr(self) -> Any:
+        out = sys.stdout
+        text = out.getvalue() if isinstance(out, io.StringIO) else ""
+        if isinstance(out, io.StringIO):
+            out.seek(0)
+            out.truncate()
+        return types.SimpleNamespace(out=text, err="")
+
+
+_FIXTURES: dict[str, Callable[[], Any]] = {"capsys": _Capsys, "tmp_path": lambda: __import__("pathlib").Path.cwd()}
+
+
+def _with_fixtures(function: Any, needed: list[str], case: dict[str, Any]) -> Any:
+    made = {n: _FIXTURES[n]() for n in needed if n not in case}
+    with contextlib.redirect_stdout(io.StringIO()):
+        return function(**case, **made)
+
+
+def main(fd: int, report: int, job: dict[str, Any]) -> None:
+    """Run a job and write its outcome; the process ends here."""
+    answer = run_tests(fd, job)
+    write_frame(report, json.dumps(answer).encode())
+    os._exit(0)
