@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+
 from whileai_kernel.errors import ParameterError
 from whileai_measure import compare, sign_flip
 from whileai_measure.signflip import least_tasks
@@ -65,7 +66,9 @@ def test_interval_excludes_zero_exactly_when_the_test_rejects(d: list[float], co
     flip = sign_flip(d)
     low, high = flip.interval(confidence)
     assert (low > 0 or high < 0) == (flip.p_value <= 1 - confidence + 1e-12)
-    change = compare(arm([0.5 - x / 2 for x in d]), arm([0.5 + x / 2 for x in d]), target="mean reward", confidence=confidence)
+    change = compare(
+        arm([0.5 - x / 2 for x in d]), arm([0.5 + x / 2 for x in d]), target="mean reward", confidence=confidence
+    )
     got = change.change
     assert (got.low > 0 or got.high < 0) == (got.p_value <= 1 - confidence + 1e-12)
     assert got.low <= got.delta <= got.high
@@ -177,7 +180,9 @@ def test_holm_equals_statsmodels_and_keeps_intervals_in_step() -> None:
     a, b = [], []
     for i in range(30):
         a.append({"task_id": f"t{i}", "reward": 1.0, "markers": {f"m{j}": float(rng.random()) for j in range(6)}})
-        marks = {f"m{j}": float(min(1, max(0, a[-1]["markers"][f"m{j}"] + rng.normal(0.05 * j, 0.25)))) for j in range(6)}
+        marks = {
+            f"m{j}": float(min(1, max(0, a[-1]["markers"][f"m{j}"] + rng.normal(0.05 * j, 0.25)))) for j in range(6)
+        }
         b.append({"task_id": f"t{i}", "reward": 1.0, "markers": marks})
     report = compare(a, b, adjust="holm")
     names = list(report.changes)
@@ -192,9 +197,9 @@ def test_holm_equals_statsmodels_and_keeps_intervals_in_step() -> None:
 def test_what_else_differs_stops_the_comparison() -> None:
     a, b = arm([0.0] * 10), arm([1.0] * 10)
     judge = {"id": "judge/x", "version": "1", "kind": "judge"}
-    assert compare([{**r, "scorer": judge} for r in a], [{**r, "scorer": {**judge, "version": "2"}} for r in b]).verdict == (
-        "not comparable"
-    )
+    assert compare(
+        [{**r, "scorer": judge} for r in a], [{**r, "scorer": {**judge, "version": "2"}} for r in b]
+    ).verdict == ("not comparable")
     assert compare(a, [{**r, "threshold": 0.5} for r in b]).verdict == "not comparable"
     prompts = compare([{**r, "prompt": "x"} for r in a], [{**r, "prompt": "y"} for r in b])
     assert prompts.verdict == "not comparable" and "another prompt" in prompts.sentence

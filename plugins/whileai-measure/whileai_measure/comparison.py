@@ -8,7 +8,7 @@ differs between the two sides and could explain the change, is said, and where i
 Example:
     >>> def rows(rewards): return [{"task_id": f"t{i}", "reward": r} for i, r in enumerate(rewards)]
     >>> print(compare(rows([0, 0, 0, 0, 0, 1, 0, 0]), rows([1, 1, 1, 1, 1, 1, 1, 1])))
-    improved: pass@1 0.12 -> 1.00, +0.88 [+0.38..+1.00], p=0.016 (8 paired tasks)
+    improved: pass@1 0.12 -> 1.00, +0.88 [+0.28..+1.00], p=0.016 (8 paired tasks)
 """
 
 from __future__ import annotations
@@ -98,10 +98,8 @@ class Change:
         ):
             return f"{self.metric} n/a: {self.sentence}"
         kind = "tasks" if "unpaired" in self.method else "paired tasks"
-        size = f"{self.delta:+.2f} [{self.low:+.2f}..{self.high:+.2f}]"
-        return (
-            f"{self.metric} {self.before:.2f} -> {self.after:.2f}, {size}, p={self.p_adjusted:.2g} ({self.tasks} {kind})"
-        )
+        size = f"{self.before:.2f} -> {self.after:.2f}, {self.delta:+.2f} [{self.low:+.2f}..{self.high:+.2f}]"
+        return f"{self.metric} {size}, p={self.p_adjusted:.2g} ({self.tasks} {kind})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON-serialisable values, without the differences of single tasks."""

@@ -9,7 +9,7 @@ samples at once; `mean_interval` is the one for data.
 
 Example:
     >>> print(mean_interval([1.0, 0.5, 0.0, 1.0, 1.0, 0.5], ceiling=12))
-    0.67 [0.27..0.92]
+    0.67 [0.27..0.97]
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from whileai_kernel.errors import ParameterError, unknown_name
-from whileai_measure.defaults import BOOTSTRAP_DRAWS, CONFIDENCE, EXACT_END, SEED, SMALL_TASKS
+from whileai_measure.defaults import BOOTSTRAP_DRAWS, CONFIDENCE, EXACT_END, MODEL_SHARE, SEED, SMALL_TASKS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -253,7 +253,8 @@ def mean_interval(
     weights: Any = None,
     clusters: Sequence[Any] | None = None,
     ceiling: float | None = None,
-    variance_floor: float = 0.0,
+    model_variance: float = 0.0,
+    model_share: float = MODEL_SHARE.value,
     confidence: float = CONFIDENCE.value,
     draws: int = BOOTSTRAP_DRAWS.value,
     seed: int = SEED.value,
@@ -270,7 +271,9 @@ def mean_interval(
         weights: One weight per task; default equal.
         clusters: One label per task; tasks with one label are one unit.
         ceiling: Largest effective sample size of the Wilson kind (see `effective_wilson`).
-        variance_floor: The variance of the mean is at least this.
+        model_variance: Variance of the mean that a model of the counts expects; where it is larger than the one seen,
+            it counts with `model_share`.
+        model_share: Weight of `model_variance`.
         confidence: Level.
         draws: Resamples of the bootstrap kinds.
         seed: Seed of the resampling.
@@ -290,7 +293,7 @@ def mean_interval(
     check_confidence(confidence)
     m = moments(values, weights, clusters)
     n = len(np.asarray(values))
-    variance = max(m.variance, variance_floor)
+    variance = m.variance + model_share * max(0.0, model_variance - m.variance)
     if rollouts is not None and (m.units < small or variance == 0):
         ceiling = rollouts if ceiling is None else min(ceiling, rollouts)
     spread = bool(np.any(np.abs(m.total - m.weight * m.mean) > 0)) and m.variance > 0

@@ -6,7 +6,7 @@ selecting are other modules' work.
 Example:
     >>> rows = [{"task_id": t, "reward": r} for t, rs in {"a": [1, 1], "b": [0, 1], "c": [0, 0]}.items() for r in rs]
     >>> print(pass_at(rows))
-    pass@1 0.50 [0.06..0.94] | pass^2 0.33 [0.02..0.95] | pass@2 0.67 [0.05..0.98] | headroom 0.17 (3 tasks, k=2)
+    pass@1 0.50 [0.04..0.96] | pass^2 0.33 [0.00..0.94] | pass@2 0.67 [0.06..1.00] | headroom 0.17 (3 tasks, k=2)
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from whileai_kernel.errors import ParameterError
 from whileai_measure.columns import Columns, Label, RowsLike, extract, safe
-from whileai_measure.defaults import BOOTSTRAP_DRAWS, CONFIDENCE, MODEL_TASKS, NAMES_SHOWN, SEED
+from whileai_measure.defaults import BOOTSTRAP_DRAWS, CONFIDENCE, MODEL_SHARE, NAMES_SHOWN, SEED
+from whileai_measure.design import limits
 from whileai_measure.estimators import pass_at_k, pass_hat_k
 from whileai_measure.intervals import Estimate, check_confidence, check_kind, mean_interval
 
@@ -174,7 +175,7 @@ def pass_at(
     weight: Mapping[str, float] | Callable[[Mapping[str, Any]], Any] | str | None = None,
     draws: int = BOOTSTRAP_DRAWS.value,
     seed: int = SEED.value,
-    model_tasks: int = MODEL_TASKS.value,
+    model_share: float = MODEL_SHARE.value,
 ) -> PassAt:
     """Return pass@1, pass^k and pass@k with intervals over tasks.
 
@@ -192,7 +193,7 @@ def pass_at(
         weight: Weight of each task: a mapping from task id, a field, or a function of the row.
         draws: Resamples of the bootstrap kinds.
         seed: Seed of the resampling.
-        model_tasks: From this many tasks the variance of pass^k and pass@k is at least a fitted beta-binomial's.
+        model_share: Weight of a fitted beta-binomial's variance of pass^k and pass@k where it is larger than seen.
 
     Returns:
         The report. A value that no data supports is `None`, printed as n/a.
@@ -215,7 +216,7 @@ def pass_at(
         if label is not None:
             labels[name] = label
     columns = extract(rows, threshold=threshold, labels=labels)
-    options = _Options(ks, interval, confidence, draws, seed, model_tasks)
+    options = _Options(ks, interval, confidence, draws, seed, model_share)
     task_clusters = columns.task_labels("cluster", "cluster") if cluster is not None else None
     weights = _weights(columns) if weight is not None else None
     whole = _report(columns, None, options, task_clusters, weights)
@@ -237,7 +238,7 @@ class _Options:
     confidence: float
     draws: int
     seed: int
-    model_tasks: int
+    model_share: float
 
 
 def _check_k(k: int | Iterable[int] | None) -> tuple[int, ...] | None:
@@ -295,6 +296,7 @@ def _report(
             confidence=options.confidence,
             draws=options.draws,
             seed=options.seed,
+            model_share=options.model_share,
             **extra,
         )
 
@@ -314,7 +316,7 @@ def _report(
     for size in ks:
         keep = n_ >= size
         for out, values, which in ((hat, pass_hat_k(n_, c_, size), "hat"), (at, pass_at_k(n_, c_, size), "at")):
-            extra = _model(n_[keep], c_[keep], size, which, options.model_tasks) if keep.any() else {}
+            extra = _model(n_[keep], c_[keep], size, which) if keep.any() else {}
             out[size] = estimate(values, keep, **extra)
     return PassAt(
         pass_1=pass_1,
@@ -360,42 +362,22 @@ def _rollouts(n: Ints, weights: Floats | None) -> float:
     return float(1.0 / np.sum(w * w / n))
 
 
-def _model(n: Ints, c: Ints, k: int, which: str, model_tasks: int) -> dict[str, float]:
-    """Return the largest effective size, and the least variance, of pass^k or pass@k.
-
-    The ceiling is that of tasks of one difficulty (binomial counts); the floor, used from `model_tasks` tasks on, is
-    that of the beta-binomial with the mean and spread of the counts.
-    """
+def _model(n: Ints, c: Ints, k: int, which: str) -> dict[str, float]:
+    """Return the largest effective size of pass^k or pass@k, and the variance that a model of the counts expects."""
     import numpy as np
-    from scipy.special import betaln, gammaln
 
     sizes, times = np.unique(n, return_counts=True)
-    tasks, rate = len(n), c.sum() / n.sum()
-    shares = c / n
     values = pass_hat_k(n, c, k) if which == "hat" else pass_at_k(n, c, k)
-    m = float(values.mean())
-    if not 0.0 < m < 1.0 or not 0.0 < rate < 1.0:
-        return {"ceiling": float(tasks)}
-    usual = float(tasks / np.sum(1.0 / n))
-    p = m ** (1.0 / k) if which == "hat" else 1.0 - (1.0 - m) ** (1.0 / k)
-    spread = float(shares.var(ddof=1)) if tasks > 1 else 0.0
-    within = rate * (1 - rate)
-    rho = (spread / within * usual - 1.0) / (usual - 1.0) if usual > 1 else 1.0
-    total = 1.0 / min(max(rho, 1e-4), 0.999) - 1.0
-    a, b = rate * total, (1.0 - rate) * total
-    single = model = 0.0
-    for size, count in zip(sizes.tolist(), times.tolist(), strict=True):
-        x = np.arange(size + 1)
-        h = pass_hat_k(np.full(size + 1, size), x, k) if which == "hat" else pass_at_k(np.full(size + 1, size), x, k)
-        choose = gammaln(size + 1) - gammaln(x + 1) - gammaln(size - x + 1)
-        binomial = np.exp(choose + x * np.log(p) + (size - x) * np.log1p(-p))
-        betabin = np.exp(choose + betaln(x + a, size - x + b) - betaln(a, b))
-        single += count * float(binomial @ h**2 - (binomial @ h) ** 2)
-        model += count * float(betabin @ h**2 - (betabin @ h) ** 2)
-    out = {"ceiling": m * (1 - m) * tasks**2 / single if single > 0 else float(tasks)}
-    if tasks >= model_tasks:
-        out["variance_floor"] = model / tasks**2
-    return out
+    ceiling, expected = limits(
+        sizes.tolist(),
+        times.tolist(),
+        k,
+        which,
+        mean=values.mean(),
+        rate=c.sum() / n.sum(),
+        spread=(c / n).var(ddof=1) if len(n) > 1 else 0.0,
+    )
+    return {"ceiling": float(ceiling[0]), "model_variance": float(expected[0])}
 
 
 def _not_scored(columns: Columns, every: Any) -> dict[str, int]:

@@ -12,7 +12,7 @@ Example:
     ...     reason = rule.update(1.0)
     ...     if reason: break
     >>> rule.tasks, reason
-    (14, 'above 0.5: 1.00 [0.50..1.00] after 14 tasks')
+    (10, 'above 0.5: 1.00 [0.53..1.00] after 10 tasks')
 """
 
 from __future__ import annotations

@@ -1,0 +1,282 @@
+"""Do the intervals and tests of whileai-measure hold what they claim? A simulation study with a known truth.
+
+    python tests/bench/measure_calibration.py intervals > intervals.md      (about two minutes)
+    python tests/bench/measure_calibration.py compare > compare.md          (about two minutes)
+    python tests/bench/measure_calibration.py intervals --trials 500 --cells   (every cell, smaller)
+
+Intervals: every kind in every cell of difficulty x tasks x rollouts x metric. The default is held to two criteria: no
+cell under 93 % coverage, and a mean width of at most 1.15 x that of the narrowest other kind that reaches 93 % in the
+cell. The bootstrap kinds run on one set of resamples per cell, as matrix products; a test of the plugin checks that
+they are those of `mean_interval`.
+
+Compare: false alarms under the null at every size from the smallest accepted, power against the best tests known for
+the design.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import stats
+from scipy.special import comb, ndtr, ndtri, stdtrit
+
+from whileai_measure.defaults import MODEL_SHARE, SMALL_TASKS
+from whileai_measure.design import limits
+from whileai_measure.intervals import effective_wilson
+from whileai_measure.signflip import sign_flips
+
+LEAST, RATIO = 0.93, 1.15
+TASKS, ROLLOUTS, CHECKS = (3, 5, 8, 10, 20, 50, 200), (1, 4, 8), 5
+OTHERS = ("t", "logit", "percentile", "bca", "studentised")
+Arrays = dict[str, tuple[Any, Any]]
+
+
+def beta(a: float, b: float) -> Callable[..., Any]:
+    return lambda rng, shape: rng.beta(a, b, shape)
+
+
+DIFFICULTY: dict[str, Callable[..., Any]] = {
+    "Beta(2,2)": beta(2, 2),
+    "Beta(.5,.5)": beta(0.5, 0.5),
+    "Beta(8,2)": beta(8, 2),
+    "Beta(1,9)": beta(1, 9),
+    "two-point .1/.9": lambda rng, shape: np.where(rng.random(shape) < 0.5, 0.1, 0.9),
+    "constant .95": lambda rng, shape: np.full(shape, 0.95),
+    "constant .5": lambda rng, shape: np.full(shape, 0.5),
+}
+PARAMETERS = {"Beta(2,2)": (2, 2), "Beta(.5,.5)": (0.5, 0.5), "Beta(8,2)": (8, 2), "Beta(1,9)": (1, 9)}
+POINTS = {"two-point .1/.9": (0.1, 0.9), "constant .95": (0.95,), "constant .5": (0.5,)}
+
+
+def truth(difficulty: str, metric: str) -> float:
+    """Return the true mean over tasks, in closed form."""
+    if difficulty in PARAMETERS:
+        a, b = PARAMETERS[difficulty]
+        up = float(np.prod([(a + i) / (a + b + i) for i in range(4)]))
+        down = float(np.prod([(b + i) / (a + b + i) for i in range(4)]))
+        return {"pass@1": a / (a + b), "fraction": a / (a + b), "pass^4": up, "pass@4": 1 - down}[metric]
+    p = np.array(POINTS[difficulty])
+    return float(np.mean({"pass^4": p**4, "pass@4": 1 - (1 - p) ** 4}.get(metric, p)))
+
+
+def sample(rng: Any, metric: str, p: Any, k: int) -> tuple[Any, Any, Any, float | None]:
+    """Return task values, ceiling of the effective size, expected variance and rollouts, per trial."""
+    trials, tasks = p.shape
+    if metric == "fraction":  # a reward is the share of five checks that pass
+        y = rng.binomial(CHECKS, np.repeat(p[:, :, None], k, axis=2)) / CHECKS
+        x, total = y.mean(axis=2), y.reshape(trials, -1).var(axis=1)
+        m = x.mean(axis=1)
+        top = np.where(total > 0, m * (1 - m) * tasks * k / np.maximum(total, 1e-300), tasks * k)
+        return x, np.minimum(top, tasks * k) if tasks < SMALL_TASKS.value else top, 0.0, tasks * k
+    c = rng.binomial(k, p)
+    share = c / k
+    if metric == "pass@1":
+        return share, np.full(trials, float(tasks * k)), 0.0, tasks * k
+    x = comb(c, 4) / comb(k, 4) if metric == "pass^4" else 1 - comb(k - c, 4) / comb(k, 4)
+    which = "hat" if metric == "pass^4" else "at"
+    top, expected = limits([k], [tasks], 4, which, mean=x.mean(1), rate=share.mean(1), spread=share.var(1, ddof=1))
+    return x, top, expected, None
+
+
+def default(x: Any, ceiling: Any, expected: Any) -> tuple[Any, Any]:
+    """Return the default interval of each trial."""
+    tasks = x.shape[1]
+    seen = x.var(axis=1, ddof=1) / tasks
+    seen = np.where(seen < 1e-15, 0.0, seen)
+    variance = seen + MODEL_SHARE.value * np.maximum(0.0, expected - seen)
+    low, high, _ = effective_wilson(x.mean(axis=1), variance, tasks, ceiling=ceiling)
+    return low, high
+
+
+def others(x: Any, wilson: tuple[Any, Any], draws: int, rng: Any) -> Arrays:
+    """Return the other kinds of each trial; where nothing varies they are the default, as in `mean_interval`."""
+    tasks = x.shape[1]
+    m, se = x.mean(axis=1), x.std(axis=1, ddof=1) / np.sqrt(tasks)
+    flat = se < 1e-9
+    q = stdtrit(tasks - 1, 0.975)
+    out = {"t": (m - q * se, m + q * se)}
+    with np.errstate(all="ignore"):
+        centre, half = np.log(m / (1 - m)), q * se / (m * (1 - m))
+        out["logit"] = (1 / (1 + np.exp(half - centre)), 1 / (1 + np.exp(-half - centre)))
+        weights = rng.multinomial(tasks, np.full(tasks, 1 / tasks), size=draws) / tasks
+        means, squares = weights @ x.T, weights @ (x**2).T
+        order = np.sort(means, axis=0)
+
+        def at(level: Any) -> Any:
+            rank = np.clip(np.floor(level * draws).astype(int), 0, draws - 1)
+            return order[rank, np.arange(len(m))]
+
+        ones = np.ones(len(m))
+        out["percentile"] = (at(0.025 * ones), at(0.975 * ones))
+        below = ((means < m - 1e-12).mean(0) + (means <= m + 1e-12).mean(0)) / 2
+        z0 = ndtri(np.clip(below, 1 / draws, 1 - 1 / draws))
+        d = x - m[:, None]
+        accel = np.nan_to_num((d**3).sum(1) / (6 * (d**2).sum(1) ** 1.5))
+        z = z0 + ndtri(0.025), z0 + ndtri(0.975)
+        out["bca"] = (at(ndtr(z0 + z[0] / (1 - accel * z[0]))), at(ndtr(z0 + z[1] / (1 - accel * z[1]))))
+        error = np.sqrt(np.maximum(squares - means**2, 0) / (tasks - 1))
+        shift = means - m
+        t = np.where(error > 1e-9, shift / error, np.where(np.abs(shift) < 1e-9, 0.0, np.sign(shift) * np.inf))
+        t = np.sort(t, axis=0)
+        out["studentised"] = (m - t[int(0.975 * draws)] * se, m - t[int(0.025 * draws)] * se)
+    clean = {}
+    for name, (low, high) in out.items():
+        low, high = np.where(flat, wilson[0], low), np.where(flat, wilson[1], high)
+        clean[name] = (np.clip(low, 0, m), np.clip(high, m, 1))
+    return clean
+
+
+def intervals(trials: int, draws: int, cells: bool) -> None:
+    """Print the study of the intervals as Markdown."""
+    began = time.perf_counter()
+    table: dict[tuple[str, int, int], dict[str, dict[str, tuple[float, float]]]] = defaultdict(dict)
+    for metric in ("pass@1", "pass^4", "pass@4", "fraction"):
+        for k in ROLLOUTS:
+            if metric in ("pass^4", "pass@4") and k < 4:
+                continue
+            for tasks in TASKS:
+                for index, (difficulty, draw) in enumerate(DIFFICULTY.items()):
+                    rng = np.random.default_rng([len(metric), k, tasks, index])
+                    x, ceiling, expected, _ = sample(rng, metric, draw(rng, (trials, tasks)), k)
+                    low, high = default(x, ceiling, expected)
+                    few = slice(0, max(1000, trials // 4))
+                    kinds: Arrays = {"wilson": (low, high)}
+                    kinds |= others(x[few], (low[few], high[few]), draws, rng)
+                    true = truth(difficulty, metric)
+                    table[metric, k, tasks][difficulty] = {
+                        name: (float(np.mean((a <= true + 1e-12) & (b >= true - 1e-12))), float(np.mean(b - a)))
+                        for name, (a, b) in kinds.items()
+                    }
+    print_lowest(table)
+    print_widths(table, cells)
+    print(f"\n{trials} trials a cell ({max(1000, trials // 4)} for the other kinds), {draws} resamples, "
+          f"{time.perf_counter() - began:.0f} s.")  # fmt: skip
+
+
+def print_lowest(table: Any) -> None:
+    print("### Lowest coverage over the seven difficulties\n")
+    print("| metric | k | tasks | wilson (default) | " + " | ".join(OTHERS) + " |")
+    print("| --- | --- | --- | --- |" + " --- |" * len(OTHERS))
+    under = []
+    for (metric, k, tasks), by in table.items():
+        low = {name: min(cell[name][0] for cell in by.values()) for name in ("wilson", *OTHERS)}
+        print(
+            f"| {metric} | {k} | {tasks} | **{low['wilson']:.3f}** | "
+            + " | ".join(f"{low[o]:.3f}" for o in OTHERS)
+            + " |"
+        )
+        under += [(metric, k, tasks, d, c["wilson"][0]) for d, c in by.items() if c["wilson"][0] < LEAST]
+    count = sum(len(by) for by in table.values())
+    print(f"\nCells of the default under {LEAST:.0%}: {len(under)} of {count}. {under or ''}")
+
+
+def print_widths(table: Any, cells: bool) -> None:
+    wide: list[str] = []
+    reached = uniformly = 0
+    for (metric, k, tasks), by in table.items():
+        holds = [o for o in OTHERS if all(cell[o][0] >= LEAST for cell in by.values())]
+        for difficulty, cell in by.items():
+            ok = {o: cell[o][1] for o in OTHERS if cell[o][0] >= LEAST}
+            if cells:
+                print(metric, k, tasks, difficulty, {n: (round(c, 3), round(w, 4)) for n, (c, w) in cell.items()})
+            if not ok:
+                continue
+            reached += 1
+            best = min(ok, key=lambda o: ok[o])
+            coverage, width = cell["wilson"]
+            if width > RATIO * ok[best]:
+                worst = min(c[best][0] for c in by.values())
+                shown = f"{coverage:.3f} | {width:.3f} | {best} | {ok[best]:.3f} | {width / ok[best]:.2f} | {worst:.3f}"
+                wide.append(f"| {metric} | {k} | {tasks} | {difficulty} | {shown} |")
+            if any(width > RATIO * cell[o][1] for o in holds):
+                uniformly += 1
+    print(f"\n### Where the default is over {RATIO} x as wide as the narrowest kind that reaches {LEAST:.0%} there\n")
+    print(
+        f"{len(wide)} of {reached} cells. The last column is the lowest coverage of that narrower kind over the seven "
+        "difficulties at the same metric, k and number of tasks: what it costs to use it without knowing the difficulty. "
+        f"Against kinds that reach {LEAST:.0%} at all seven, the default is too wide in {uniformly} cells.\n"
+    )
+    print("| metric | k | tasks | difficulty | coverage | width | narrower kind | its width | ratio | its lowest |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    print("\n".join(wide))
+
+
+def rejects(d: Any, draws: int = 999) -> float:
+    return float(np.mean([f.p_value <= 0.05 for f in sign_flips(d.T, draws=draws, exact_tasks=8)]))
+
+
+def rivals(d: Any, a: Any, b: Any, k: int) -> dict[str, float]:
+    """Return the rejection rates of the other tests of the design."""
+    tasks = d.shape[1]
+    with np.errstate(all="ignore"):
+        t = d.mean(1) / (d.std(1, ddof=1) / np.sqrt(tasks))
+        out = {"paired t": float(np.mean(np.nan_to_num(np.abs(t)) > stdtrit(tasks - 1, 0.975)))}
+        n = a + b
+        z = np.abs((b - n / 2).sum(1)) / np.sqrt((n * (2 * k - n) / (4 * (2 * k - 1))).sum(1))
+        out["stratified (CMH)"] = float(np.mean(np.nan_to_num(z) > 1.959964))
+    if k == 1:
+        won, lost = (d > 0).sum(1), (d < 0).sum(1)
+        few, m = np.minimum(won, lost), won + lost
+        mid = np.where(won == lost, 1.0, 2 * stats.binom.cdf(few, m, 0.5) - stats.binom.pmf(few, m, 0.5))
+        out["McNemar mid-p"] = float(np.mean(mid <= 0.05))
+    return out
+
+
+def comparison(trials: int) -> None:
+    """Print the study of the comparison as Markdown."""
+    began = time.perf_counter()
+    names = ("Beta(2,2)", "Beta(.5,.5)", "Beta(1,9)", "constant .5")
+    print("### False alarms of `compare` under the null (at most 0.05)\n")
+    print("| tasks | k | " + " | ".join(names) + " |\n| --- | --- |" + " --- |" * len(names))
+    for tasks in (6, 7, 8, 10, 15, 20, 30, 60, 200):
+        for k in (1, 4, 8):
+            row = []
+            for index, name in enumerate(names):
+                rng = np.random.default_rng([9, tasks, k, index])
+                p = DIFFICULTY[name](rng, (trials, tasks))
+                row.append(rejects((rng.binomial(k, p) - rng.binomial(k, p)) / k))
+            print(f"| {tasks} | {k} | " + " | ".join(f"{r:.3f}" for r in row) + " |")
+    print("\n### Power of `compare` beside other tests\n")
+    print(
+        "| effect | tasks | k | difficulty | compare | paired t | stratified (CMH) | McNemar mid-p | behind the best |"
+    )
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    for effect in (0.10, 0.16):
+        for tasks in (30, 60, 200):
+            for k in (1, 4):
+                for index, name in enumerate(("Beta(2,2)", "Beta(.5,.5)", "constant .5")):
+                    rng = np.random.default_rng([11, tasks, k, index, int(effect * 100)])
+                    p = DIFFICULTY[name](rng, (trials, tasks)) * (1 - effect)
+                    a, b = rng.binomial(k, p), rng.binomial(k, p + effect)
+                    d = (b - a) / k
+                    own, rest = rejects(d), rivals(d, a, b, k)
+                    cells = " | ".join(
+                        f"{rest[r]:.3f}" if r in rest else "" for r in ("paired t", "stratified (CMH)", "McNemar mid-p")
+                    )
+                    print(
+                        f"| {effect:+.2f} | {tasks} | {k} | {name} | {own:.3f} | {cells} | "
+                        f"{max(rest.values()) - own:+.3f} |"
+                    )
+    print(f"\n{trials} trials a cell, 999 sign patterns, {time.perf_counter() - began:.0f} s.")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("study", nargs="?", default="both", choices=("intervals", "compare", "both"))
+    parser.add_argument("--trials", type=int, default=None, help="simulated evaluations a cell")
+    parser.add_argument("--draws", type=int, default=999, help="bootstrap resamples")
+    parser.add_argument("--cells", action="store_true", help="print every cell")
+    args = parser.parse_args()
+    if args.study in ("intervals", "both"):
+        intervals(args.trials or 8000, args.draws, args.cells)
+    if args.study in ("compare", "both"):
+        comparison(args.trials or 2000)
+
+
+if __name__ == "__main__":
+    main()
