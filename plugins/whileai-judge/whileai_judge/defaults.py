@@ -56,6 +56,11 @@ KAPPA_FLOOR = Sourced(
     "kappa whose lower end a trusted judge reaches",
     "Landis and Koch 1977, Biometrics 33: substantial agreement starts at 0.61",
 )
+CHANCE_KAPPA = Sourced(
+    0.21,
+    "kappa below which a judge is called random",
+    "Landis and Koch 1977, Biometrics 33: below 0.21 agreement is slight",
+)
 ERROR_CEILING = Sourced(
     0.2, "rate of false passes and of false fails whose upper end a trusted judge stays below", "convention, untested"
 )

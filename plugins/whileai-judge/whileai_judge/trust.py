@@ -23,6 +23,7 @@ from typing import Any, Literal
 
 from whileai_judge.confusion import ac1, chance_figure, kappa
 from whileai_judge.defaults import (
+    CHANCE_KAPPA,
     CONFIDENCE,
     CONSISTENCY_FLOOR,
     ERROR_CEILING,
@@ -148,6 +149,7 @@ def judge_trust(
     confidence: float = CONFIDENCE.value,
     kappa_floor: float = KAPPA_FLOOR.value,
     error_ceiling: float = ERROR_CEILING.value,
+    chance_kappa: float = CHANCE_KAPPA.value,
     length_effect: float = LENGTH_EFFECT.value,
     consistency_floor: float = CONSISTENCY_FLOOR.value,
     flip_ceiling: float = FLIP_CEILING.value,
@@ -166,6 +168,7 @@ def judge_trust(
         confidence: Confidence of every interval.
         kappa_floor: Kappa's lower end must reach it.
         error_ceiling: The upper ends of both error rates must stay below it.
+        chance_kappa: Kappa below which, or with an interval that holds 0, the judge is called random.
         length_effect: Absolute correlation with length from which the judge follows it.
         consistency_floor: Self-consistency must not lie below it.
         flip_ceiling: The most position flips.
@@ -193,7 +196,7 @@ def judge_trust(
     if used and (tp + fp == 0 or fn + tn == 0):
         faults["constant"] = f"the judge says {'pass' if tp + fp else 'fail'} to all {len(used)} rows"
     elif not missing:
-        faults |= _chance_fault(figures["kappa"])
+        faults |= _chance_fault(figures["kappa"], chance_kappa)
     faults |= _length_fault(figures["length_effect"], length_effect)
     if (consistent := figures["self_consistency"]) is not None and consistent.high < consistency_floor:
         faults["inconsistent"] = f"its own votes on one row agree in {consistent} of pairs"
@@ -320,10 +323,12 @@ def _missing(passing: int, failing: int, tasks: int, min_per_class: int, min_tas
     return short
 
 
-def _chance_fault(agreed: Interval | None) -> dict[str, str]:
-    if agreed is None or agreed.low > 0:
+def _chance_fault(agreed: Interval | None, chance_kappa: float) -> dict[str, str]:
+    if agreed is None or (agreed.low > 0 and agreed.value >= chance_kappa):
         return {}
-    return {"random": f"kappa {agreed.value:.2f} [{agreed.low:.2f}..{agreed.high:.2f}] cannot be told from chance"}
+    return {
+        "random": f"kappa {agreed.value:.2f} [{agreed.low:.2f}..{agreed.high:.2f}]: little or nothing beyond chance"
+    }
 
 
 def _length_fault(effect: Interval | None, ceiling: float) -> dict[str, str]:

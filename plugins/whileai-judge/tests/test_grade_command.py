@@ -1,0 +1,51 @@
+"""`wai grade FILE` as the command that it registers."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from whileai_judge.grade_command import GradeCommand
+from whileai_kernel.errors import WhileaiError
+from whileai_kernel.rowio import read_rows, write_rows
+from whileai_kernel.rows import make_rows
+
+
+def run(*words):
+    parser = argparse.ArgumentParser()
+    command = GradeCommand()
+    command.add_arguments(parser)
+    return command.run(parser.parse_args([str(word) for word in words]))
+
+
+@pytest.fixture
+def files(tmp_path):
+    write_rows(tmp_path / "rows.jsonl", make_rows(["a?", "b?", "c?"], ["yes", "no", "hm"]))
+    (tmp_path / "mine.py").write_text(
+        "def yes(row):\n    return {'yes': 1, 'no': 0}.get(row['final_text'])\n", encoding="utf-8"
+    )
+    return tmp_path
+
+
+def test_grades_a_file_and_writes_the_rows(files, capsys):
+    out = files / "graded.jsonl"
+    assert run(files / "rows.jsonl", "--judge", f"{files / 'mine.py'}:yes", "--out", out) == 0
+    printed = capsys.readouterr()
+    assert "mean reward 0.500 over 2 of 3 rows" in printed.out
+    assert "wrote 3 rows" in printed.out
+    assert "1 of 3 rows are not scored" in printed.err
+    assert [row["reward"] for row in read_rows(out)] == [1.0, 0.0, None]
+
+
+def test_keeps_the_verdict_and_the_file_unless_told(files, capsys):
+    judge = f"{files / 'mine.py'}:yes"
+    out = files / "graded.jsonl"
+    run(files / "rows.jsonl", "--judge", judge, "--out", out)
+    with pytest.raises(WhileaiError):
+        run(files / "rows.jsonl", "--judge", judge, "--out", out)
+    both = files / "both.jsonl"
+    assert run(out, "--judge", "seeded", "--beside", "--out", both) == 0
+    assert [row["reward"] for row in read_rows(both)] == [1.0, 0.0, None]
+    assert all(row["judgments"][-1]["scorer"]["id"] == "judge/seeded" for row in read_rows(both))
+    assert run(out, "--judge", judge, "--out", out, "--overwrite") == 0
