@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from whileai_simulate.agents import AgentContext
     from whileai_simulate.options import Budget, Options
     from whileai_simulate.outcome import Outcome
-    from whileai_simulate.preflight import preflight
-    from whileai_simulate.recommend import recommend
+    from whileai_simulate.run import AgentFailedError, SimulatedDataset, asimulate, simulate
     from whileai_simulate.seeded import honest_agent, seeded_agent
-    from whileai_simulate.simulate import AgentFailedError, SimulatedDataset, asimulate, simulate
+    from whileai_simulate.sizing import recommend
+    from whileai_simulate.understanding import preflight
 
 __all__ = [
     "AgentContext",
@@ -39,17 +39,17 @@ __all__ = [
 
 _HOMES = {
     "AgentContext": "agents",
-    "AgentFailedError": "simulate",
+    "AgentFailedError": "run",
     "Budget": "options",
     "Options": "options",
     "Outcome": "outcome",
-    "SimulatedDataset": "simulate",
-    "asimulate": "simulate",
+    "SimulatedDataset": "run",
+    "asimulate": "run",
     "honest_agent": "seeded",
-    "preflight": "preflight",
-    "recommend": "recommend",
+    "preflight": "understanding",
+    "recommend": "sizing",
     "seeded_agent": "seeded",
-    "simulate": "simulate",
+    "simulate": "run",
 }
 
 

@@ -12,6 +12,7 @@ Example:
 
 from __future__ import annotations
 
+import copy
 import inspect
 import json
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -38,7 +39,7 @@ class AgentContext:
 
     Attributes:
         task: The task without its private part.
-        world: The world of the rollout: `world.call(name, arguments)` runs a tool and returns text.
+        world: The world of the rollout.
         tools: The tools, each bound to the world.
         seed: Seed of the rollout, in [0, 2**64).
         index: Number of the rollout within its task.
@@ -53,6 +54,10 @@ class AgentContext:
     tools: Sequence[Tool] = ()
     deadline_s: float | None = None
     privileged: Mapping[str, Any] | None = None
+
+    def call_tool(self, name: str, arguments: Mapping[str, Any] | str) -> str:
+        """Call a tool in the world of the task and return the text of its result; faults happen here."""
+        return self.world.call(name, parse_arguments(arguments))
 
 
 @dataclass(slots=True)
@@ -73,7 +78,7 @@ class PreparedAgent:
         fn: The callable.
         name: Name on the row.
         style: `message`, `messages` or `context` (nothing but the context).
-        wants_tools: It takes the tools as its second argument.
+        wants_tools: It takes the tools, as OpenAI tool dicts, as its second argument.
         context_name: Name of the parameter that takes the context, or `None`.
         inline: Cheap and never blocking, so that it runs without a thread and without a deadline.
         is_async: It is a coroutine function.
@@ -100,7 +105,8 @@ class PreparedAgent:
         elif self.style == "messages":
             args.append([dict(m) for m in messages] if not self.trusted else messages)
         if self.wants_tools:
-            args.append(list(context.tools))
+            # Plain schemas, as model servers take them; a copy, since the task's own are shared by its rollouts.
+            args.append(copy.deepcopy(list(context.task.get("tools") or ())))
         if self.context_name is not None:
             return self.fn(*args, **{self.context_name: context})
         return self.fn(*args)

@@ -32,8 +32,8 @@ class SimulateCommand:
         add("--judge", help="judge or verifier for successive and adaptive repeats")
         add("--runs", type=int, default=1, help="repeats of the whole evaluation")
         add("--budget", type=int, help="most rollouts")
-        add("--seed", type=int, default=0)
-        add("--concurrency", type=int)
+        add("--seed", type=int, default=0, help="the same seed and call give the same rows")
+        add("--concurrency", type=int, help="rollouts in flight at once")
         add("--deadline", type=float, help="seconds that one rollout may take")
         add("--user", choices=("none", "scripted"), default="none", help="who answers the agent's questions")
         add("--overwrite", action="store_true", help="replace the output file")
@@ -42,8 +42,8 @@ class SimulateCommand:
 
     def run(self, args: argparse.Namespace) -> int:
         """Run the simulation and print its report."""
-        from whileai_simulate.preflight import preflight
-        from whileai_simulate.simulate import simulate
+        from whileai_simulate.run import simulate
+        from whileai_simulate.understanding import preflight
 
         tools = _tools(args.tools)
         policy = Path(args.policy).read_text(encoding="utf-8") if args.policy else None

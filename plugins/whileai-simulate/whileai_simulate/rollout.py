@@ -73,7 +73,7 @@ class Rollout:
         agent = shared.agent
         seed = hash64(shared.seed, task["task_id"], job.index)
         tools: list[Tool] = []
-        if agent.wants_tools or (agent.context_name is not None and not agent.trusted):
+        if agent.context_name is not None and not agent.trusted:
             tools = [_bound(tool, self.world) for tool in shared.tools]
         shown = task if agent.reads_privileged else {k: v for k, v in task.items() if k != "privileged"}
         self.context = AgentContext(

@@ -272,12 +272,11 @@ def _arguments(
         elif info.mode in ("find", "get") and record is not None and param.name in record:
             value = record[param.name]
         else:
-            value = value_for(
-                param.name,
-                {"x-root": info.tool.parameters, **param.schema},
-                draw,
-                fresh if info.kind == "write" else person,
-            )
+            schema = {"x-root": info.tool.parameters, **param.schema}
+            for _ in range(6):
+                value = value_for(param.name, schema, draw, fresh if info.kind == "write" else person)
+                if record is None or info.mode != "change" or record.get(param.name) != value:
+                    break  # a change to what is there already would be none
         arguments[param.name] = value
         told.append((param, value))
     for name, value in list(arguments.items()):

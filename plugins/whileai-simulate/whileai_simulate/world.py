@@ -18,6 +18,7 @@ Example:
 from __future__ import annotations
 
 import ast
+import inspect
 import json
 import operator
 from collections.abc import Callable, Mapping
@@ -29,6 +30,7 @@ from whileai_simulate.faults import fault_result
 from whileai_simulate.lexicon import label, participle, words_of
 from whileai_simulate.records import Record, collection_field, make_id
 from whileai_simulate.schema import problems
+from whileai_simulate.waiting import wait
 
 __all__ = ["CLOSED_STATUSES", "World", "WorldClosedError", "partly"]
 
@@ -206,6 +208,8 @@ class World:
         key = arguments.get(info.key) if info.key else None
         try:
             value = own(**arguments)
+            if inspect.isawaitable(value):
+                value = wait(value)
         except Exception as err:  # noqa: BLE001 - an own tool that raises answers with its error, as a server would
             return self._note(
                 info.name, arguments, "tool_error", _error(f"{type(err).__name__}: {err}"), info.entity, key
@@ -298,9 +302,9 @@ class World:
             return f"the state of {what} cannot be confirmed right now; no change was made"
         if info.done is not None and status == info.done:
             return f"{what} is already {status}"
-        if info.done is None and new and all(record.get(k) == v for k, v in new.items()):
-            return f"{what} already has these values; nothing to do"
         half = isinstance(status, str) and status.startswith("partly ")
+        if info.done is None and not half and new and all(record.get(k) == v for k, v in new.items()):
+            return f"{what} already has these values; nothing to do"
         if info.needs and status is not None and status != info.needs and not half:
             return f"{what} is {status}, not {info.needs}"
         if status in CLOSED_STATUSES and info.verb not in _REOPENING:

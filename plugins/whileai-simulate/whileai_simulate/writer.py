@@ -59,6 +59,14 @@ class OfflineWriter:
         locale: Locale of names and streets.
     """
 
+    example_situations = (
+        {"tool": "get_order", "stance": "ordinary", "world_state": "exists", "tool_condition": "success"},
+        {"tool": "cancel_order", "stance": "hurried", "world_state": "already_acted", "tool_condition": "timeout"},
+        {"tool": "cancel_order", "stance": "unsure", "world_state": "missing", "tool_condition": "success"},
+        {"tool": "none", "stance": "ordinary", "world_state": "none", "tool_condition": "none"},
+    )
+    """Situations that the conformance kit asks for, for its own two tools."""
+
     def __init__(self, locale: str = "en_US") -> None:
         self.locale = locale
 
@@ -405,8 +413,8 @@ def word_scene(setting: Setting, scene: Scene, number: int, attempt: int = 0) ->
         second = scene.targets[1]
         also = _do(domain, second, draw, scene)
         more = _details(second, draw) if second.info.kind != "write" or stance in ACTING else ""
-        first = _details(target, Draw(0)) if more else ""
-        more = more if [v for _, v in second.details] != [v for _, v in target.details] or not first else ""
+        if [v for _, v in second.details] == [v for _, v in target.details]:
+            more = ""
         body = f"{body} {draw.choice(('And then please', 'After that, please', 'Also, please'))} {also}. {more}".strip()
     sentences = [body]
     if wants == "read" or stance in ACTING or stance == "adversarial":
