@@ -19,7 +19,6 @@ Example:
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from decimal import Decimal
@@ -27,66 +26,49 @@ from numbers import Real
 from typing import Any
 
 from whileai_kernel.defaults import REWARD_TOLERANCE, THRESHOLD
+from whileai_kernel.errors import describe
 from whileai_kernel.models import Judgment, Scorer
 from whileai_kernel.rows import STATUSES
 
 __all__ = ["error_judgment", "jsonable", "timeout_judgment", "to_judgment"]
 
-MESSAGE_LIMIT = 2_000  # characters of an exception's text that are kept: enough to act on, too short to flood a row
+MESSAGE_LIMIT = 2_000  # characters of a foreign text that are kept: enough to act on, too short to flood a row
 
 
-def jsonable(value: Any) -> Any:
-    """Return `value` if it can be written as JSON, else a copy in which what cannot is `{"$repr": text}`.
+def jsonable(value: Any, _inside: tuple[int, ...] = ()) -> Any:
+    """Return a copy of `value` that can be written as JSON; what cannot is `{"$repr": text}` or `{"$float": text}`.
 
-    Used for evidence, which a judge may fill with anything; rewards and texts never pass through here.
+    Used for evidence, which a judge may fill with anything; rewards never pass through here.
     """
-    try:
-        json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
-        pass_through = False
-    else:
-        pass_through = not isinstance(value, dict | list | tuple) or _plain(value)
-    return value if pass_through else _jsonable(value, 0)
-
-
-def _plain(value: Any) -> bool:
-    if isinstance(value, dict):
-        return all(type(k) is str and _plain(v) for k, v in value.items())
-    if isinstance(value, list):
-        return all(_plain(v) for v in value)
-    return not isinstance(value, tuple)
-
-
-def _jsonable(value: Any, depth: int) -> Any:
-    if depth > 50:
-        return {"$repr": f"{type(value).__name__} nested deeper than 50"}
-    if value is None or isinstance(value, bool | str):
+    if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, str):  # a surrogate pair in two halves becomes the character that it stands for
+        return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
     if isinstance(value, int):
         return int(value) if value.bit_length() < 10_000 else {"$repr": f"integer of {value.bit_length()} bits"}
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else {"$float": repr(float(value))}
+    if len(_inside) > 50 or id(value) in _inside:
+        return {"$repr": f"{type(value).__name__} nested deeper than 50, or in itself"}
+    inside = (*_inside, id(value))
     if isinstance(value, Mapping):
-        return {str(k): _jsonable(v, depth + 1) for k, v in value.items()}
+        return {jsonable(k if isinstance(k, str) else _repr(k)): jsonable(v, inside) for k, v in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        items = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
-        return [_jsonable(v, depth + 1) for v in items]
+        return [
+            jsonable(v, inside) for v in (sorted(value, key=_repr) if isinstance(value, set | frozenset) else value)
+        ]
     item = _scalar(value)
-    return _jsonable(item, depth + 1) if item is not value else {"$repr": _safe_repr(value)}
+    return jsonable(item, inside) if item is not value else {"$repr": jsonable(_repr(value))}
 
 
 def _scalar(value: Any) -> Any:
     """Return the Python scalar inside a zero-dimensional array-like (numpy, torch), else the value itself."""
-    if (
-        not isinstance(value, bool | int | float | str)
-        and getattr(value, "shape", None) == ()
-        and hasattr(value, "item")
-    ):
-        return value.item()
-    return value
+    if isinstance(value, bool | int | float | str) or getattr(value, "shape", None) != ():
+        return value
+    return value.item() if hasattr(value, "item") else value
 
 
-def _safe_repr(value: Any) -> str:
+def _repr(value: Any) -> str:
     try:
         return repr(value)[:MESSAGE_LIMIT]
     except Exception as err:  # noqa: BLE001 - a foreign __repr__ may raise anything, and the row must live
@@ -101,11 +83,11 @@ def _read_reward(value: Any, tolerance: float) -> tuple[float | None, str, str |
     if isinstance(value, bool):
         return float(value), "ok", None
     if not isinstance(value, Real | Decimal):
-        return None, "invalid", f"reward is {type(value).__name__} ({_safe_repr(value)[:80]}), not a number"
+        return None, "invalid", f"reward is {type(value).__name__} ({_repr(value)[:80]}), not a number"
     try:
         number = float(value)
     except (OverflowError, ValueError):
-        return None, "invalid", "reward is too large for a float"
+        return None, "invalid", f"reward {_repr(value)[:80]} does not fit a float"
     if not math.isfinite(number):
         return None, "invalid", f"reward is {number}"
     if not -tolerance <= number <= 1.0 + tolerance:
@@ -145,63 +127,57 @@ def to_judgment(
         evidence then says why).
     """
     who = Scorer.model_validate(scorer) if isinstance(scorer, Mapping) else scorer
+    try:
+        return _read(value, who, threshold, tolerance)
+    except Exception as err:  # noqa: BLE001 - a foreign value may raise anything when it is looked at
+        return _judgment(None, "invalid", f"the verdict cannot be read: {describe(err)}", who, {}, threshold), {}
+
+
+def _read(
+    value: Any, who: Scorer | None, threshold: float, tolerance: float
+) -> tuple[Judgment, dict[str, float | None]]:
     if isinstance(value, Judgment):
         return (value if value.scorer is not None or who is None else value.model_copy(update={"scorer": who})), {}
-    markers: dict[str, float | None] = {}
-    evidence: dict[str, Any] = {}
-    reason: str | None = None
-    status: str | None = None
-    if isinstance(value, Mapping):
-        fields = dict(value)
-        markers, evidence = _read_markers(fields.pop("markers", None), tolerance)
-        said = fields.pop("reason", None)
-        reason = said if isinstance(said, str) or said is None else _safe_repr(said)
-        status = fields.pop("status", None)
-        limit = _read_reward(fields.pop("threshold", threshold), tolerance)[0]
-        threshold = threshold if limit is None else limit
-        given = {k: fields.pop(k) for k in ("reward", "score") if k in fields}
-        evidence = {**jsonable({str(k): v for k, v in fields.items()}), **evidence}
-        if not given and status is None:
-            status, reason = "invalid", reason or "the verdict has neither reward nor score"
-        values = list(given.values())
-        if len(values) == 2 and values[0] != values[1] and None not in values:
-            return _judgment(
-                None, "invalid", "reward and score differ", who, {**evidence, **jsonable(given)}, threshold
-            ), markers
-        value = next((v for v in values if v is not None), None)
-    reward, read_status, why = _read_reward(value, tolerance)
-    if status in STATUSES and status != "ok":
-        return _judgment(None, status, reason, who, evidence, threshold), markers
-    if status not in (None, "ok"):
-        return _judgment(None, "invalid", f"unknown status {status!r:.60}", who, evidence, threshold), markers
-    return _judgment(reward, read_status, reason or why, who, evidence, threshold), markers
+    if not isinstance(value, Mapping):
+        reward, status, why = _read_reward(value, tolerance)
+        return _judgment(reward, status, why, who, {}, threshold), {}
+    fields = dict(value)
+    markers, evidence = _read_markers(fields.pop("markers", None), tolerance)
+    said, status = fields.pop("reason", None), fields.pop("status", None)
+    limit = _read_reward(fields.get("threshold"), tolerance)[0]
+    if limit is not None:
+        threshold = limit
+        del fields["threshold"]
+    given = {k: fields.pop(k) for k in ("reward", "score") if fields.get(k) is not None}
+    named = bool(given) or "reward" in fields or "score" in fields or status is not None
+    fields = {k: v for k, v in fields.items() if k not in ("reward", "score")}
+    readings = [_read_reward(v, tolerance) for v in given.values()] or [_read_reward(None, tolerance)]
+    reward, found, why = readings[0]
+    if not named:
+        found, why = "invalid", "the verdict has neither reward nor score"
+    elif status is not None and not (isinstance(status, str) and status in STATUSES):
+        found, why = "invalid", f"unknown status {_repr(status)[:60]}"
+    elif status not in (None, "ok"):
+        found, why = status, None
+    elif len(readings) == 2 and readings[0][0] != readings[1][0]:
+        found, why = "invalid", "reward and score differ"
+    if found != "ok":  # what was given stays on the row, as evidence
+        reward, fields = None, {**fields, **given}
+    reason = why if said is None else said if isinstance(said, str) else _repr(said)
+    return _judgment(reward, found, reason, who, {**jsonable(fields), **evidence}, threshold), markers
 
 
 def _judgment(
-    reward: float | None,
-    status: str,
-    reason: str | None,
-    scorer: Scorer | None,
-    evidence: dict[str, Any],
-    threshold: float,
+    reward: float | None, status: str, reason: str | None, who: Scorer | None, evidence: dict[str, Any], limit: float
 ) -> Judgment:
-    return Judgment.model_validate(
-        {
-            "reward": reward,
-            "status": status,
-            "reason": reason,
-            "scorer": scorer,
-            "evidence": evidence,
-            "threshold": threshold,
-        }
-    )
+    fields = {"reward": reward, "status": status, "reason": jsonable(reason), "scorer": who}
+    return Judgment.model_validate({**fields, "evidence": evidence, "threshold": limit})
 
 
 def error_judgment(error: BaseException, scorer: Scorer | None = None, threshold: float = THRESHOLD.value) -> Judgment:
     """Return the verdict of a judge that raised: not scored, with the type and the text of the error."""
-    text = _safe_repr(str(error))[1:-1] if str(error) else ""
-    reason = f"{type(error).__name__}: {text}"[:MESSAGE_LIMIT] if text else type(error).__name__
-    return _judgment(None, "error", reason, scorer, {"error_type": type(error).__name__}, threshold)
+    evidence = {"error_type": type(error).__name__}
+    return _judgment(None, "error", describe(error, MESSAGE_LIMIT), scorer, evidence, threshold)
 
 
 def timeout_judgment(seconds: float, scorer: Scorer | None = None, threshold: float = THRESHOLD.value) -> Judgment:
