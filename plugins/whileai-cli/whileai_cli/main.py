@@ -61,10 +61,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         _complain(str(error))
         return MISUSED
-    except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
-        if "--traceback" in options or error.filename is None:
+    except (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
+        if "--traceback" in options:
             raise
-        _complain(f"cannot use {error.filename}\n  why: {error.strerror}\n  fix: check the path")
+        if error.filename is None:
+            _complain(str(error))
+        else:
+            _complain(f"cannot use {error.filename}\n  why: {error.strerror}\n  fix: check the path")
         return MISUSED
     return code
 

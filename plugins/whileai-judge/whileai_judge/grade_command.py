@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from whileai_judge.defaults import CONCURRENCY, DEADLINE_SECONDS
+from whileai_kernel.errors import ParameterError
 
 
 class GradeCommand:
@@ -29,9 +31,15 @@ class GradeCommand:
         parser.add_argument("--beside", action="store_true", help="keep each row's verdict; put the new one beside it")
 
     def run(self, args: argparse.Namespace) -> int:
-        """Grade, write, and print the counts and the warnings."""
+        """Grade, write, and print the counts and the warnings.
+
+        Raises:
+            ParameterError: The file to write exists and is not to be replaced.
+        """
         from whileai_judge.pipeline import grade
 
+        if args.out and Path(args.out).exists() and not args.overwrite:
+            raise ParameterError(f"{args.out} exists", why="verdicts are not thrown away", fix="add --overwrite")
         data = grade(
             args.file,
             args.judge,
