@@ -14,3 +14,9 @@ LEAST = Sourced(0.2, "below this confidence a file is not read without a format=
 SHOWN_PROBLEMS = Sourced(
     20, "records with problems that are named in the warnings; all are in the provenance", "convention, untested"
 )
+ENUM_VALUES = Sourced(6, "most values that an inferred enum may have", "convention, untested")
+ENUM_REPEATS = Sourced(
+    5,
+    "calls per distinct text from which an argument is taken for an enum",
+    "measurement: on the 200 recorded airline runs it finds cabin, flight_type and insurance and no id",
+)

@@ -110,15 +110,9 @@ def first_records(head: bytes, limit: int = 5) -> list[Any]:
     text = head.decode("utf-8-sig", errors="replace").lstrip()
     out: list[Any] = []
     if text.startswith("["):
-        lines = [line for line in text.split("\n") if line.strip()]
-        if len(lines) < 2 or _try(lines[0]) is None:
-            for _, piece in _split_array(text):
-                value = _try(piece)
-                if value is not None:
-                    out.append(value)
-                if len(out) >= limit:
-                    break
-            return out
+        found = _array_head(text, limit)
+        if found is not None:
+            return found or _partial(text)
     position = 0
     while position < len(text) and len(out) < limit:
         try:
@@ -131,7 +125,53 @@ def first_records(head: bytes, limit: int = 5) -> list[Any]:
             position = following
         while position < len(text) and text[position] in " \t\r\n":
             position += 1
+    return out if any(isinstance(r, dict | list) for r in out) else _partial(text)
+
+
+def _array_head(text: str, limit: int) -> list[Any] | None:
+    """Return the first whole elements of a JSON array, or `None` when its lines are records of their own."""
+    lines = [line for line in text.split("\n", 2)[:2] if line.strip()]
+    if len(lines) == 2 and _try(lines[0]) is not None:
+        return None
+    out: list[Any] = []
+    for _, piece in _split_array(text):
+        value = _try(piece)
+        if value is not None:
+            out.append(value)
+        if len(out) >= limit:
+            break
     return out
+
+
+def _partial(text: str) -> list[Any]:
+    """Return what can be seen of one large record that is cut off: everything before its last whole value."""
+    if text[:1] not in ("{", "["):
+        return []
+    stack: list[str] = []
+    cuts: list[tuple[int, str]] = []
+    position = 0
+    while match := _STRUCTURE.search(text, position):
+        char, position = match.group(), match.end()
+        if char == '"':
+            end = _STRING_END.match(text, position)
+            if end is None:
+                break
+            position = end.end()
+        elif char in "{[":
+            stack.append("}" if char == "{" else "]")
+            cuts.append((position, "".join(reversed(stack))))
+        elif char in "}]":
+            if not stack or stack.pop() != char:
+                break
+            cuts.append((position, "".join(reversed(stack))))
+        else:
+            cuts.append((match.start(), "".join(reversed(stack))))
+        del cuts[:-8]
+    for at, closers in reversed(cuts):
+        value = _try(text[:at] + closers)
+        if value is not None:
+            return value[:1] if isinstance(value, list) else [value]
+    return []
 
 
 def _try(text: str) -> Any:

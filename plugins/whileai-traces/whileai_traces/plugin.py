@@ -12,6 +12,16 @@ SOURCES = (
     ("sharegpt", "formats.chat:ShareGPT", "ShareGPT conversations", None),
     ("tau_bench", "formats.tau:TauBench", "Results of tau-bench", None),
     ("tau2_bench", "formats.tau:Tau2Bench", "Results of tau2-bench", None),
+    ("prompt_completion", "formats.tables:PromptCompletion", "Prompt and completion columns: CSV, JSONL, Parquet", "parquet"),
+    ("inspect", "formats.evals:InspectLog", "Logs of inspect-ai: .eval and JSON", "zstd"),
+    ("lm_eval", "formats.evals:LmEvalSamples", "Samples of lm-evaluation-harness", None),
+    ("promptfoo", "formats.evals:PromptfooResults", "Results of promptfoo", None),
+    ("verifiers", "formats.verifiers:VerifiersResults", "Traces and results of verifiers", None),
+    ("otel", "formats.spans:OtelGenAI", "OpenTelemetry GenAI spans: OTLP JSON and SDK JSON", None),
+    ("openinference", "formats.spans:OpenInference", "OpenInference spans", None),
+    ("langfuse", "formats.platforms:Langfuse", "Exports of Langfuse", None),
+    ("langsmith", "formats.platforms:LangSmith", "Exports of LangSmith", None),
+    ("agents_sdk", "formats.platforms:AgentsSDK", "Traces of the OpenAI Agents SDK", None),
 )
 
 

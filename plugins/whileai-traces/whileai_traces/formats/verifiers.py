@@ -1,0 +1,129 @@
+"""Results of the verifiers library: trees of nodes (`traces.jsonl`, v1) and completions (`results.jsonl`, before).
+
+A v1 trace is a tree; each path from the root to a leaf is a conversation of its own, and so a row.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from whileai_kernel.rows import Row
+
+from whileai_traces.build import RowBuilder, Score, leftovers
+from whileai_traces.defaults import CERTAIN, LIKELY
+from whileai_traces.formats.base import JsonSource, Records, as_list, as_mapping
+
+__all__ = ["VerifiersResults"]
+
+
+class VerifiersResults(JsonSource):
+    """Episodes and traces of verifiers 0.4, and result rows of earlier versions."""
+
+    name = "verifiers"
+
+    def sniff_records(self, records: list[Any]) -> float:
+        """Certain for traces of nodes, likely for result rows."""
+        for record in records:
+            record = as_mapping(record)
+            first = as_mapping(next(iter(as_list(record.get("traces"))), None))
+            if "nodes" in first or ("nodes" in record and "rewards" in record) or ("traces" in record and "env" in record):
+                return CERTAIN.value
+            if {"completion", "prompt", "reward"} <= record.keys() and record.keys() & {"example_id", "answer", "metrics", "is_completed"}:
+                return LIKELY.value + 0.2
+        return 0.0
+
+    def rows(self, records: Records, build: RowBuilder) -> Iterator[Row]:
+        """Yield one row per path of a trace, or per result row."""
+        for where, record in records:
+            record = as_mapping(record)
+            traces = as_list(record.get("traces")) if "traces" in record else ([record] if "nodes" in record else [])
+            if "completion" in record:
+                yield from self._result(where, record, build)
+            elif not traces:
+                build.problem(where, "has neither traces nor a completion")
+            for number, trace in enumerate(traces, start=1):
+                yield from self._trace(f"{where}, trace {number}" if len(traces) > 1 else where, as_mapping(trace), record, build)
+
+    def _trace(self, where: str, trace: Mapping[str, Any], episode: Mapping[str, Any], build: RowBuilder) -> Iterator[Row]:
+        nodes = [as_mapping(n) for n in as_list(trace.get("nodes"))]
+        if not nodes:
+            build.problem(where, "is a trace without nodes")
+            return
+        task = as_mapping(trace.get("task")) or as_mapping(episode.get("task"))
+        data = as_mapping(task.get("data"))
+        rewards = {k: as_mapping(v) for k, v in as_mapping(trace.get("rewards")).items()}
+        total = sum(float(r.get("score", 0)) * float(r.get("weight", 1)) for r in rewards.values()) if rewards else None
+        scores = [Score("verifiers/reward", total, evidence={"rewards": trace.get("rewards")})] if rewards else []
+        scores += [Score(f"verifiers/{name}", r.get("score")) for name, r in rewards.items() if len(rewards) > 1]
+        agent = as_mapping(as_mapping(trace.get("agent")).get("config"))
+        parents = {n.get("parent") for n in nodes if n.get("parent") is not None}
+        leaves = [i for i in range(len(nodes)) if i not in parents]
+        private = {k: data[k] for k in ("answer", "reference", "solution") if data.get(k) is not None}
+        stop = trace.get("stop_condition")
+        for number, leaf in enumerate(leaves, start=1):
+            path = _path(nodes, leaf)
+            calls = {c.get("node"): c for c in map(as_mapping, as_list(trace.get("calls")))}
+            finish = as_mapping(calls.get(leaf)).get("finish_reason")
+            row = build.row(
+                f"{where}, path {number}" if len(leaves) > 1 else where,
+                [as_mapping(nodes[i].get("message")) for i in path],
+                task_id=str(data.get("id") or task.get("key") or data.get("idx") or "") or None,
+                scores=scores,
+                tools=as_list(trace.get("tools")),
+                privileged={"reference": next(iter(private.values())), **private} if private else None,
+                rest=leftovers(trace, ("nodes", "tools", "rewards", "task", "agent", "calls", "errors")),
+                finish_reason=finish if isinstance(finish, str) else None,
+                outcome="failed" if as_list(trace.get("errors")) else ("truncated" if stop and "length" in str(stop) else None),
+                error={"type": "recorded", "message": json.dumps(trace["errors"])} if as_list(trace.get("errors")) else None,
+                policy={"model": agent.get("model"), "sampling": agent.get("sampling")} if agent.get("model") else None,
+                logprobs=_sampled(nodes[leaf]),
+            )
+            if row is not None:
+                yield row
+
+    def _result(self, where: str, record: Mapping[str, Any], build: RowBuilder) -> Iterator[Row]:
+        prompt, completion = record.get("prompt"), record.get("completion")
+        messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else [dict(as_mapping(m)) for m in as_list(prompt)]
+        tail = [{"role": "assistant", "content": completion}] if isinstance(completion, str) else [dict(as_mapping(m)) for m in as_list(completion)]
+        for message in tail:
+            message["tool_calls"] = [_call(c) for c in as_list(message.get("tool_calls"))]
+        used = ("prompt", "completion", "answer", "reward", "example_id", "tool_defs", "error", "is_truncated", "metrics")
+        metrics = as_mapping(record.get("metrics"))
+        row = build.row(
+            where,
+            [*messages, *tail],
+            task_id=str(record["example_id"]) if record.get("example_id") is not None else None,
+            scores=[Score("verifiers/reward", record.get("reward")), *(Score(f"verifiers/{k}", v) for k, v in metrics.items())],
+            tools=as_list(record.get("tool_defs")),
+            privileged={"reference": record["answer"]} if record.get("answer") not in (None, "") else None,
+            rest=leftovers(record, used),
+            outcome="failed" if record.get("error") else ("truncated" if record.get("is_truncated") else None),
+            error={"type": "recorded", "message": str(record["error"])} if record.get("error") else None,
+        )
+        if row is not None:
+            yield row
+
+
+def _path(nodes: list[Mapping[str, Any]], leaf: int) -> list[int]:
+    path = [leaf]
+    while (parent := nodes[path[-1]].get("parent")) is not None and isinstance(parent, int) and 0 <= parent < len(nodes) and parent not in path:
+        path.append(parent)
+    return path[::-1]
+
+
+def _sampled(node: Mapping[str, Any]) -> dict[str, Any] | None:
+    if not node.get("sampled") or not as_list(node.get("token_ids")):
+        return None
+    return {"completion_token_ids": node["token_ids"], "logprobs": node.get("logprobs")}
+
+
+def _call(value: Any) -> Any:
+    """Return a call; result rows of earlier versions hold each one as JSON text."""
+    if isinstance(value, str):
+        try:
+            return json.loads(value)
+        except ValueError:
+            return {"id": "", "name": "", "arguments": value}
+    return value
