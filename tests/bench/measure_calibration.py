@@ -198,7 +198,7 @@ def print_widths(table: Any, cells: bool) -> None:
     print(f"\n### Where the default is over {RATIO} x as wide as the narrowest kind that reaches {LEAST:.0%} there\n")
     print(
         f"{len(wide)} of {reached} cells. The last column is the lowest coverage of that narrower kind over the seven "
-        "difficulties at the same metric, k and number of tasks: what it costs to use it without knowing the difficulty. "
+        "difficulties at the same metric, k and tasks: what it costs to use it without knowing the difficulty. "
         f"Against kinds that reach {LEAST:.0%} at all seven, the default is too wide in {uniformly} cells.\n"
     )
     print("| metric | k | tasks | difficulty | coverage | width | narrower kind | its width | ratio | its lowest |")

@@ -1,12 +1,17 @@
 """What an eval set never reaches."""
 
 import pytest
+
 from whileai_kernel.errors import ParameterError, RowError
 from whileai_measure import coverage_gap
 
 
 def call(name: str) -> dict[str, object]:
-    return {"role": "assistant", "content": "", "tool_calls": [{"id": "c", "function": {"name": name, "arguments": "{}"}}]}
+    return {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [{"id": "c", "function": {"name": name, "arguments": "{}"}}],
+    }
 
 
 ROWS = [
@@ -14,7 +19,10 @@ ROWS = [
         "task_id": "a",
         "prompt": "I want a refund",
         "axes": {"channel": "chat", "tone": "calm"},
-        "tools": [{"type": "function", "function": {"name": "get_order"}}, {"type": "function", "function": {"name": "cancel"}}],
+        "tools": [
+            {"type": "function", "function": {"name": "get_order"}},
+            {"type": "function", "function": {"name": "cancel"}},
+        ],
         "messages": [{"role": "user", "content": "I want a refund"}, call("get_order"), call("get_order")],
     },
     {

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+
 from whileai_kernel.errors import ParameterError
 from whileai_measure import (
     compare,

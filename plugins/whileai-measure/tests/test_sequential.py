@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from whileai_kernel.errors import ParameterError
 from whileai_measure import ConfidenceSequence, mean_interval, stop_when
 

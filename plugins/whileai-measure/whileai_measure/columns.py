@@ -90,6 +90,22 @@ class Columns:
 
         return ~np.isnan(self.reward)
 
+    def left_out(self) -> list[str]:
+        """Return one sentence for each kind of row that is left out or read in another way than written."""
+        notes = []
+        if self.not_scored:
+            by_status = ", ".join(f"{count} {status}" for status, count in self.not_scored.items())
+            notes.append(
+                f"{sum(self.not_scored.values())} of {self.read} rows not scored ({by_status}) and not counted"
+            )
+        if self.contradictions:
+            notes.append(f"{self.contradictions} rows have a reward beside a status that says not scored: not scored")
+        if self.repeats:
+            notes.append(f"{self.repeats} rows repeat a rollout_id and are left out")
+        if self.booleans:
+            notes.append(f"{self.booleans} rewards are booleans, read as 1 and 0")
+        return notes
+
     def counts(self, mask: Bools | None = None) -> tuple[Ints, Ints, Floats]:
         """Return scored rollouts, passes and mean reward per task, each of shape (T,); NaN mean where none."""
         import numpy as np

@@ -629,15 +629,7 @@ def _verdict(
         ]
         notes.append(f"not paired and left out: {', '.join(parts)}")
     for side, where in ((sides.a, "before"), (sides.b, "after")):
-        if side.not_scored:
-            text = ", ".join(f"{n} {status}" for status, n in side.not_scored.items())
-            notes.append(f"{where}: {sum(side.not_scored.values())} of {side.read} rows not scored ({text})")
-        if side.repeats:
-            notes.append(f"{where}: {side.repeats} rows repeat a rollout_id and are left out")
-        if side.contradictions:
-            notes.append(f"{where}: {side.contradictions} rows have a reward beside a status that says not scored")
-        if side.booleans:
-            notes.append(f"{where}: {side.booleans} values are booleans, read as 1 and 0")
+        notes += [f"{where}: {note}" for note in side.left_out()]
     lost = [n for n in (*sides.a.markers, *sides.b.markers) if n not in changes]
     if lost:
         notes.append(f"markers on one side only: {_few(dict.fromkeys(lost))}")

@@ -133,6 +133,9 @@ def coverage_gap(
         values = row.get("axes")
         if values is not None and not isinstance(values, Mapping):
             raise RowError(f"axes must be a mapping, not {type(values).__name__}", row=position, field="axes")
+        for field in ("tools", "messages"):
+            if row.get(field) is not None and not isinstance(row[field], list | tuple):
+                raise RowError(f"{field} must be a list, not {type(row[field]).__name__}", row=position, field=field)
         pairs = sorted((str(axis), _text(value)) for axis, value in (values or {}).items())
         without += not pairs
         for axis, value in pairs:

@@ -159,6 +159,7 @@ def _spread(
         return _Spread(within, None, float(baseline), k or 1, effect_sd, (note,))
     table = extract(rows, threshold=threshold)
     n, c, _ = table.counts()
+    left = tuple(table.left_out())
     keep = n > 0
     if not keep.any():
         raise ParameterError("no row is scored", why="the spread of a task cannot be estimated", fix="grade the rows")
@@ -176,13 +177,14 @@ def _spread(
         d = np.array([c2[j] / n2[j] - share[i] for i, j in pairs])
         if d.std() == 0:
             raise ParameterError("no task differs between the two sides", why="a spread of zero plans nothing")
-        return _Spread(None, float(d.std(ddof=1)), rate, size, None, ("spread of the pilot's paired differences",))
+        notes = ("spread of the pilot's paired differences", *left, *(f"pilot: {note}" for note in other.left_out()))
+        return _Spread(None, float(d.std(ddof=1)), rate, size, None, notes)
     many = n > 1
     if many.any():
         within = float(np.mean(n[many] / (n[many] - 1) * share[many] * (1 - share[many])))
-        return _Spread(within, None, rate, size, effect_sd, ())
+        return _Spread(within, None, rate, size, effect_sd, left)
     note = "one rollout per task: all variance is taken to lie within tasks, which asks for the most tasks"
-    return _Spread(rate * (1 - rate), None, rate, size, effect_sd, (note,))
+    return _Spread(rate * (1 - rate), None, rate, size, effect_sd, (note, *left))
 
 
 def _power(tasks: int, effect: float, spread: float, confidence: float) -> float:

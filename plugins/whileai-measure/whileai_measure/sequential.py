@@ -21,7 +21,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from whileai_kernel.errors import ParameterError
-from whileai_kernel.rows import group_by_task, passed
 from whileai_measure.defaults import CONFIDENCE, CS_GRID, CS_TRUNCATION
 from whileai_measure.intervals import check_confidence
 
@@ -126,7 +125,7 @@ class StopWhen:
         width: Stop once the interval is at most this wide.
         repeats: Rollouts that complete a task, when called with rows.
         confidence: Chance that the interval holds the truth at all times, and so at the time of stopping.
-        threshold: Reward from which a rollout passes, instead of the row's own; `None` and `mean_reward` as they say.
+        threshold: Reward from which a rollout passes, instead of the row's own.
         mean_reward: Follow the mean reward instead of the pass rate.
 
     Raises:
@@ -155,6 +154,7 @@ class StopWhen:
         self.threshold, self.mean_reward = threshold, mean_reward
         self.sequence = ConfidenceSequence(confidence)
         self.unscored = 0
+        self.notes: tuple[str, ...] = ()
         self._seen: set[str] = set()
 
     @property
@@ -186,27 +186,31 @@ class StopWhen:
 
         Args:
             rows: All rows so far.
+
+        Raises:
+            RowError: A row cannot be read.
         """
-        for task, group in group_by_task(rows).items():
+        import numpy as np
+
+        from whileai_measure.columns import extract
+
+        table = extract(rows if isinstance(rows, list | tuple) else list(rows), threshold=self.threshold)
+        self.notes = tuple(table.left_out())
+        count = np.bincount(table.code, minlength=len(table.tasks))
+        means = table.task_means(table.reward if self.mean_reward else table.passed)
+        for task, rollouts, mean in zip(table.tasks, count.tolist(), means.tolist(), strict=True):
             if task in self._seen:
                 continue
-            if len(group) < self.repeats:
+            if rollouts < self.repeats:
                 break
             self._seen.add(task)
-            values = [v for v in (self._value(row) for row in group) if v is not None]
-            if not values:
+            if mean != mean:
                 self.unscored += 1
                 continue
-            reason = self.update(sum(values) / len(values))
+            reason = self.update(mean)
             if reason:
                 return reason
         return self.reason() if self.tasks else None
-
-    def _value(self, row: Mapping[str, Any]) -> float | None:
-        if self.mean_reward:
-            return None if row.get("reward") is None else float(row["reward"])
-        verdict = passed(row, self.threshold)
-        return None if verdict is None else float(verdict)
 
 
 def stop_when(**conditions: Any) -> StopWhen:

@@ -62,6 +62,7 @@ class EvalVariance:
         rollout_std: What sampling of rollouts within tasks alone explains; `None` with one rollout per task and run.
         excess_std: What is left: everything that differs between runs beyond sampling; 0 where nothing is left.
         confidence: Level of the bounds.
+        notes: What was left out.
     """
 
     means: tuple[float, ...]
@@ -72,6 +73,7 @@ class EvalVariance:
     rollout_std: float | None
     excess_std: float | None
     confidence: float
+    notes: tuple[str, ...] = ()
 
     @property
     def runs(self) -> int:
@@ -81,14 +83,16 @@ class EvalVariance:
     def __str__(self) -> str:
         rollouts = "n/a" if self.rollout_std is None else f"{self.rollout_std:.3f}"
         excess = "n/a" if self.excess_std is None else f"{self.excess_std:.3f}"
-        return (
+        text = (
             f"std between runs {self.run_std:.3f} [{self.low:.3f}..{self.high:.3f}], sampling of rollouts {rollouts}, "
             f"rest {excess} ({self.runs} runs, {self.tasks} tasks)"
         )
+        return "\n".join([text, *(f"  note: {note}" for note in self.notes)])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON-serialisable values."""
-        return {name: getattr(self, name) for name in self.__slots__} | {"means": list(self.means), "runs": self.runs}
+        out = {name: getattr(self, name) for name in self.__slots__}
+        return out | {"means": list(self.means), "notes": list(self.notes), "runs": self.runs}
 
 
 def eval_variance(
@@ -114,7 +118,8 @@ def eval_variance(
     if len(runs) < 2:
         raise ParameterError("eval_variance needs two runs or more", fix="evaluate the same policy again and pass both")
     tables = [extract(run, threshold=threshold) for run in runs]
-    shared = [t for t in tables[0].tasks if all(t in set(other.tasks) for other in tables[1:])] if len(tables) else []
+    others = [set(table.tasks) for table in tables[1:]]
+    shared = [t for t in tables[0].tasks if all(t in other for other in others)]
     counts = []
     for table in tables:
         place = {t: i for i, t in enumerate(table.tasks)}
@@ -134,7 +139,13 @@ def eval_variance(
     if all((n[have] > 1).all() for n, _ in counts):
         variance = float(np.mean([w.sum() / len(w) ** 2 for w in within]))
         rollout, excess = variance**0.5, max(0.0, std**2 - variance) ** 0.5
-    return EvalVariance(tuple(means.tolist()), int(have.sum()), std, low, high, rollout, excess, confidence)
+    notes = [f"run {i + 1}: {note}" for i, table in enumerate(tables) for note in table.left_out()]
+    dropped = len(set().union(*(t.tasks for t in tables))) - int(have.sum())
+    if dropped:
+        notes.append(f"{dropped} tasks are not scored in every run and left out")
+    return EvalVariance(
+        tuple(means.tolist()), int(have.sum()), std, low, high, rollout, excess, confidence, tuple(notes)
+    )
 
 
 def noise_band(
