@@ -21,7 +21,10 @@ from whileai_kernel.errors import WhileaiError
 from whileai_simulate.agents import Conversation, failed
 from whileai_simulate.rollout import Job, Rollout, Stage1
 
-__all__ = ["Stop", "run_jobs"]
+__all__ = ["WAIT", "Stop", "run_jobs"]
+
+WAIT: Any = object()
+"""Yielded by the jobs in place of one: nothing can start before something lands."""
 
 Deliver = Callable[[Job, dict[str, Any]], None]
 _GRACE_S = 5.0
@@ -168,6 +171,7 @@ class _Loop:
 
     async def _main(self) -> None:
         self.loop = asyncio.get_running_loop()
+        self.landed = asyncio.Event()
         workers = [asyncio.ensure_future(self._worker()) for _ in range(self.concurrency)]
         heart = asyncio.ensure_future(self._heart())
         try:
@@ -184,6 +188,7 @@ class _Loop:
 
     async def _worker(self) -> None:
         while self.stopped is None and not self.abandoned:
+            landed = self.landed
             try:
                 job = next(self.jobs, None)
             except Stop as stop:
@@ -191,6 +196,9 @@ class _Loop:
                 return
             if job is None:
                 return
+            if job is WAIT:
+                await landed.wait()
+                continue
             rollout = Rollout(self.shared, job)
             end = await self._drive(rollout)
             row = rollout.row(end)
@@ -201,6 +209,9 @@ class _Loop:
             except Stop as stop:
                 self.stopped = self.stopped or str(stop)
                 return
+            finally:
+                self.landed.set()
+                self.landed = asyncio.Event()
 
     async def _drive(self, rollout: Rollout) -> Conversation:
         limit = self.shared.deadline_s

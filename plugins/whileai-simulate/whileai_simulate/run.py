@@ -27,7 +27,7 @@ from whileai_simulate import defaults as d
 from whileai_simulate.agents import PreparedAgent, prepare
 from whileai_simulate.covering import count_coverage
 from whileai_simulate.dedup import NearDuplicates
-from whileai_simulate.engine import Stop, run_jobs
+from whileai_simulate.engine import WAIT, Stop, run_jobs
 from whileai_simulate.journal import Journal, JournalError
 from whileai_simulate.options import Budget, Options, check_unknown, make_budget, make_options, preset
 from whileai_simulate.policies import Repeats
@@ -319,15 +319,26 @@ class _Run:
                 raise Stop(f"budget of {budget.rollouts} rollouts")
             if budget.seconds is not None and time.monotonic() - self.begin >= budget.seconds:
                 raise Stop(f"budget of {budget.seconds:g} s")
-            for limit, spent, most, unit in (
-                (budget.tokens, self.tally.tokens, self.most_tokens, "tokens"),
-                (budget.usd, self.tally.usd, self.most_usd, "usd"),
-            ):
-                if limit is not None and (spent >= limit or spent + (self.inflight + 1) * most > limit + 1e-12):
-                    raise Stop(f"budget of {limit:g} {unit}: {spent:g} spent, one rollout takes up to {most:g}")
+            while not self._room():
+                yield WAIT  # what is in flight may turn out to take less
             self.started += 1
             self.inflight += 1
             yield job
+
+    def _room(self) -> bool:
+        """Whether one more rollout surely stays within tokens and money; raises `Stop` when it never will."""
+        for limit, spent, most, unit in (
+            (self.budget.tokens, self.tally.tokens, self.most_tokens, "tokens"),
+            (self.budget.usd, self.tally.usd, self.most_usd, "usd"),
+        ):
+            if limit is None:
+                continue
+            if not self.inflight and (spent >= limit or spent + most > limit + 1e-12):
+                raise Stop(f"budget of {limit:g} {unit}: {spent:g} spent, one rollout takes up to {most:g}")
+            # Before the first has landed its cost is unknown, so nothing runs beside it.
+            if self.inflight and (most == 0 or spent + (self.inflight + 1) * most > limit + 1e-12):
+                return False
+        return True
 
     def _recall(self, job: Job) -> None:
         assert self.journal is not None

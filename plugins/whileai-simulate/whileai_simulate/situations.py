@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from whileai_kernel.errors import RowError
+from whileai_kernel.errors import RowError, WhileaiError
 from whileai_kernel.protocols import WriteRequest
 from whileai_simulate.axes import NO_TOOL, Axes
 from whileai_simulate.covering import CoveringArray, covering_array, most_covering_first
@@ -164,6 +164,7 @@ class TaskSource:
             yield merged
 
     def _offline(self, axes: Mapping[str, Any], position: int) -> dict[str, Any]:
+        wording: tuple[Any, str] | None = None
         for attempt in range(self.rewordings):
             scene = build_scene(self.setting, axes, position, attempt)
             prompt = word_scene(self.setting, scene, position, attempt)
@@ -173,8 +174,16 @@ class TaskSource:
             if self.near.add(prompt):
                 break
             self.reworded += 1
+            wording = scene, prompt
         else:
+            if wording is None:
+                raise WhileaiError(
+                    f"no wording of situation {position} is free of text from the traces",
+                    why=f"{self.rewordings} wordings share a run of words with them",
+                    fix="pass options={'leak_ngram': 12}, or fewer traces",
+                )
             self.kept_duplicates += 1
+            scene, prompt = wording
         return task_of(self.setting, scene, prompt)
 
 

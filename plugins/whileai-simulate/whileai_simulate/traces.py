@@ -14,6 +14,7 @@ from typing import Any
 from whileai_kernel.messages import text_of, tool_calls
 from whileai_kernel.rows import passed
 from whileai_kernel.tools import Tool
+from whileai_simulate import phrases
 from whileai_simulate.axes import AXIS_NAMES
 from whileai_simulate.dedup import shingles
 
@@ -42,10 +43,31 @@ class LeakCheck:
         for row in traces:
             for text in _texts(row):
                 self._known |= shingles(text, n)
+        # Frames of the offline writer are its own words, wherever they turn up.
+        self._known -= {g for text in own_phrases() for g in shingles(text, n)}
 
     def __call__(self, text: str) -> bool:
         """Return whether the text leaks."""
         return not self._known.isdisjoint(shingles(text, self.n))
+
+
+def own_phrases() -> list[str]:
+    """Return the fixed parts of all frames of the offline writer."""
+    found: list[str] = []
+
+    def walk(value: Any) -> None:
+        if isinstance(value, str):
+            found.extend(part for part in re.split(r"\{\w+\}", value) if part.strip())
+        elif isinstance(value, Mapping):
+            for inner in value.values():
+                walk(inner)
+        elif isinstance(value, list | tuple):
+            for inner in value:
+                walk(inner)
+
+    for name in phrases.__all__:
+        walk(getattr(phrases, name))
+    return found
 
 
 def _texts(row: Mapping[str, Any]) -> list[str]:
