@@ -79,11 +79,8 @@ class _Servant:
             return {"cb": value.number}
         if isinstance(value, type) and value.__module__ == "builtins":
             return {"T": value.__name__}
-        for n, known in enumerate(self.objects):
-            if known is value:
-                break
-        else:
-            n = len(self.objects)
+        n = next((i for i, known in enumerate(self.objects) if known is value), len(self.objects))
+        if n == len(self.objects):
             self.objects.append(value)
         kind = "class" if isinstance(value, type) else "coroutine" if asyncio.iscoroutine(value) else "object"
         return {"o": n, "kind": kind, "type": str(type(value).__name__)[:100], "callable": bool(callable(value))}

@@ -30,7 +30,7 @@ from whileai_kernel.protocols import Example
 from whileai_verify.codetext import Code, defined_names, find_code
 from whileai_verify.compare import same_number
 from whileai_verify.defaults import CODE_FLOAT_TOL
-from whileai_verify.rowview import MISSING, Verdict, check_options, lookup, not_scored, reply_of, verdict
+from whileai_verify.rowview import Verdict, check_options, lookup, not_scored, reply_of, verdict
 from whileai_verify.sandbox import LEVELS, Limits, LocalSandbox, SandboxError, SandboxJob, SandboxResult
 
 __all__ = ["CodeExec", "Sandbox", "same_output", "same_typed"]
@@ -203,7 +203,7 @@ class CodeExec:
         if not isinstance(cases, list) or not all(isinstance(c, Mapping) for c in cases):
             return not_scored("error", f"{self.cases_field} is not a list of cases")
         programs = [c for c in cases if "stdout" in c]
-        if programs and len(programs) != len(cases) or not all("stdout" in c or "expected" in c for c in cases):
+        if (programs and len(programs) != len(cases)) or not all("stdout" in c or "expected" in c for c in cases):
             return not_scored("error", f"{self.cases_field}: each case needs 'expected', or each needs 'stdout'")
         return self._programs(code, programs) if programs else self._functions(code, cases, named)
 

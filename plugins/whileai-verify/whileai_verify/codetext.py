@@ -1,7 +1,7 @@
 r"""Find the code in a reply: one block, several named files, or the bare reply.
 
-A block is a file when it says so: the first word of its info string after the language (```` ```python util.py ````,
-`python:util.py`, `title="util.py"`), or a first line `# file: util.py` / `# util.py`. Otherwise the solution is the last
+A block is a file when it says so: in its info string after the language (```` ```python util.py ````, `python:util.py`,
+`title="util.py"`), or in a first line `# file: util.py` / `# util.py`. Otherwise the solution is the last
 Python block that defines the entry point, or the last Python block that parses, or the last block. A reply without a
 block is code as a whole.
 

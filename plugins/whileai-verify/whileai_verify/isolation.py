@@ -295,7 +295,7 @@ _AF_UNIX = 1
 
 
 def _filter() -> bytes:
-    """Return the program: refuse the calls above, sockets that are not local, new namespaces, and foreign call tables."""
+    """Return the program: refuse the calls above, sockets that are not local, new namespaces, foreign call tables."""
     deny = _ERRNO | _EPERM
     code: list[tuple[int, int, int, int]] = [
         (_LD, 0, 0, 4),

@@ -18,6 +18,7 @@ import signal
 import socket
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from whileai_verify import isolation
@@ -25,10 +26,11 @@ from whileai_verify.frames import read_frame, write_frame
 
 __all__ = ["main"]
 
-_PRELOAD = (
-    "asyncio bisect collections contextlib copy dataclasses datetime decimal enum fractions functools heapq io itertools json"
-    " math operator random re statistics string textwrap traceback typing unittest ast inspect importlib.util types"
-).split()
+_PRELOAD = (  # what most candidates import, so that they do not wait for it
+    *("ast", "asyncio", "bisect", "collections", "contextlib", "copy", "dataclasses", "datetime", "decimal", "enum"),
+    *("fractions", "functools", "heapq", "importlib.util", "inspect", "io", "itertools", "json", "math", "operator"),
+    *("random", "re", "statistics", "string", "textwrap", "traceback", "types", "typing", "unittest"),
+)
 
 
 def main(fd: str, kind: str, root: str) -> None:
@@ -155,7 +157,7 @@ def _inner(job: dict[str, Any], control: int, peer: int, uid: int, out: int, rep
     isolation.drop_capabilities()
     isolation.limit_resources(limits)
     layers.append("rlimits")
-    work = os.getcwd()
+    work = str(Path.cwd())
     if level != "process":
         layers += isolation.enter_files_and_calls(work, ["/proc"] if level == "namespaces" else [])
         missing = {"seccomp"} - set(layers) if level == "namespaces" else {"seccomp", "landlock"} - set(layers)
@@ -191,8 +193,8 @@ def _stdin(job: dict[str, Any], control: int) -> int:
     else:
         import tempfile
 
-        handle = tempfile.TemporaryFile()
-        fd = os.dup(handle.fileno())
+        with tempfile.TemporaryFile() as handle:
+            fd = os.dup(handle.fileno())
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]

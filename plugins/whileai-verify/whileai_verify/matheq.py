@@ -5,9 +5,9 @@ process with a deadline; math-verify reads what the parser does not know (integr
 
 What is equal: the same value in another notation (`\frac{\pi}{2}`, `pi/2`), collections without order (`{1, 2}` and
 `2, 1`), `x = 2` and `2`, an inequality and its interval, equations up to a factor, decimals with at least six digits
-that round to the value. What is not: a hedge (`2 or 3` for `2`), an interval with another bracket, a list for a pair,
-different units, a decimal with too few digits, `\log` for `\ln`, anything that is not read as a whole. The comparison is
-symmetric.
+that round to the value. What is not: a hedge (`2 or 3` for `2`), an interval with another bracket, a list for a
+pair, different units, a decimal with too few digits, `\log` for `\ln`, anything that is not read as a whole. The
+comparison is symmetric.
 
 Example:
     >>> row = {"final_text": "so \\boxed{\\frac{2}{4}}", "privileged": {"reference": "1/2"}}
@@ -66,7 +66,7 @@ def math_answer(reply: str) -> str | None:
         return text
     spans = _SPAN.findall(text[-20_000:])
     if spans:
-        return next(s for s in spans[-1] if s)
+        return str(next(s for s in spans[-1] if s))
     return last_number(text)
 
 

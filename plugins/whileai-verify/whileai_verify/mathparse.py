@@ -33,11 +33,12 @@ class CannotReadError(ValueError):
 
 
 _UNICODE = {
-    "−": "-", "–": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "∗": "*", "÷": "/", "√": r"\sqrt ", "π": r"\pi ",
-    "∞": r"\infty ", "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ", "±": r"\pm ", "∓": r"\mp ", "∪": r"\cup ", "∈": r"\in ",
-    "ℝ": r"\mathbb{R}", "∅": r"\emptyset ", "°": r"^{\circ}", "⁄": "/", "θ": r"\theta ", "α": r"\alpha ", "β": r"\beta ",
-    "γ": r"\gamma ", "λ": r"\lambda ", "μ": r"\mu ", "φ": r"\phi ", "ω": r"\omega ", "’": "'", "（": "(", "）": ")",
-    "，": ",", "＝": "=", "⌊": r"\lfloor ", "⌋": r"\rfloor ", "⌈": r"\lceil ", "⌉": r"\rceil ", "⟨": r"\langle ", "⟩": r"\rangle ",
+    "−": "-", "–": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "∗": "*", "÷": "/", "√": r"\sqrt ",
+    "π": r"\pi ", "∞": r"\infty ", "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ", "±": r"\pm ", "∓": r"\mp ",
+    "∪": r"\cup ", "∈": r"\in ", "ℝ": r"\mathbb{R}", "∅": r"\emptyset ", "°": r"^{\circ}", "⁄": "/",
+    "θ": r"\theta ", "α": r"\alpha ", "β": r"\beta ", "γ": r"\gamma ", "λ": r"\lambda ", "μ": r"\mu ",
+    "φ": r"\phi ", "ω": r"\omega ", "’": "'", "（": "(", "）": ")", "，": ",", "＝": "=", "⌊": r"\lfloor ",
+    "⌋": r"\rfloor ", "⌈": r"\lceil ", "⌉": r"\rceil ", "⟨": r"\langle ", "⟩": r"\rangle ",
     "½": r"\frac{1}{2}", "⅓": r"\frac{1}{3}", "⅔": r"\frac{2}{3}", "¼": r"\frac{1}{4}", "¾": r"\frac{3}{4}",
     "\u00a0": " ", "\u2009": " ", "\u202f": " ", "≈": r"\approx ",
 }  # fmt: skip
@@ -47,22 +48,25 @@ _DROP = re.compile(
     r"|rm|bf|it|mathstrut|phantom\{[^{}]*\})(?![A-Za-z])|\\[,;:! ]|(?<!\\)~|\\(?=\s)"
 )
 _NAMED = re.compile(
-    r"\\(?:operatorname\*?|mathrm|mathbf|mathit|mathsf|mathcal|boldsymbol|bm|textbf|textit|textrm|emph|mbox|text)\s*\{([^{}]*)\}"
+    r"\\(?:operatorname\*?|mathrm|mathbf|mathit|mathsf|mathcal|boldsymbol|bm|textbf|textit|textrm|emph|mbox|text)"
+    r"\s*\{([^{}]*)\}"
 )
 _FUNCTIONS = {
-    "sin": "sin", "cos": "cos", "tan": "tan", "cot": "cot", "sec": "sec", "csc": "csc", "arcsin": "asin", "arccos": "acos",
-    "arctan": "atan", "asin": "asin", "acos": "acos", "atan": "atan", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh",
-    "ln": "ln", "log": "log", "lg": "lg", "exp": "exp", "sqrt": "sqrt", "abs": "abs", "floor": "floor", "ceil": "ceil",
-    "gcd": "gcd", "lcm": "lcm", "max": "max", "min": "min", "cbrt": "cbrt",
+    "sin": "sin", "cos": "cos", "tan": "tan", "cot": "cot", "sec": "sec", "csc": "csc", "arcsin": "asin",
+    "arccos": "acos", "arctan": "atan", "asin": "asin", "acos": "acos", "atan": "atan", "sinh": "sinh",
+    "cosh": "cosh", "tanh": "tanh", "ln": "ln", "log": "log", "lg": "lg", "exp": "exp", "sqrt": "sqrt",
+    "abs": "abs", "floor": "floor", "ceil": "ceil", "gcd": "gcd", "lcm": "lcm", "max": "max", "min": "min",
+    "cbrt": "cbrt",
 }  # fmt: skip
-_GREEK = (
-    "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho sigma tau upsilon"
-    " phi varphi chi psi omega Gamma Delta Theta Lambda Xi Sigma Phi Psi Omega ell hbar"
-).split()
+_GREEK = [
+    "alpha", "beta", "gamma", "delta", "epsilon", "varepsilon", "zeta", "eta", "theta", "vartheta", "iota",
+    "kappa", "lambda", "mu", "nu", "xi", "rho", "sigma", "tau", "upsilon", "phi", "varphi", "chi", "psi",
+    "omega", "Gamma", "Delta", "Theta", "Lambda", "Xi", "Sigma", "Phi", "Psi", "Omega", "ell", "hbar",
+]  # fmt: skip
 _RELATIONS = {
-    "=": "=", "<": "<", ">": ">", "\\le": "<=", "\\leq": "<=", "\\leqslant": "<=", "\\ge": ">=", "\\geq": ">=",
-    "\\geqslant": ">=", "\\ne": "!=", "\\neq": "!=", "\\lt": "<", "\\gt": ">", "\\approx": "=", "\\equiv": "==",
-    "<=": "<=", ">=": ">=", "!=": "!=", "==": "=",
+    "=": "=", "<": "<", ">": ">", "\\le": "<=", "\\leq": "<=", "\\leqslant": "<=", "\\ge": ">=",
+    "\\geq": ">=", "\\geqslant": ">=", "\\ne": "!=", "\\neq": "!=", "\\lt": "<", "\\gt": ">",
+    "\\approx": "=", "\\equiv": "==", "<=": "<=", ">=": ">=", "!=": "!=", "==": "=",
 }  # fmt: skip
 _TOKEN = re.compile(
     r"\s*(?:(?P<rep>\d+\.\d*(?:\\overline\s*\{\d+\}|\\bar\s*\{\d+\}|\\dot\s*\{\d\}|\(\d+\)(?!\d)))"
@@ -316,7 +320,7 @@ def _single(tokens: list[Token]) -> Tree:
     """Read one item: a set, a bracketed sequence, a relation, or an expression."""
     if _enclosed(tokens):
         left, inner, right = tokens[0].text, tokens[1:-1], tokens[-1].text
-        commas = [p for p in _split(inner, lambda t: t.text == ",")]
+        commas = _split(inner, lambda t: t.text == ",")
         if left == "\\{" or (left == "{" and (len(commas) > 1 or not inner)):
             return _set(inner, commas)
         if left == "{":
@@ -352,7 +356,8 @@ def _set(inner: list[Token], commas: list[list[Token]]) -> Tree:
 
 
 def _relation(tokens: list[Token]) -> Tree | None:
-    depth, start, chain = 0, 0, []
+    depth, start = 0, 0
+    chain: list[Any] = []
     for n, token in enumerate(tokens):
         if token.kind in ("op", "cmd"):
             depth += (token.text in _OPEN) - (token.text in _CLOSE)

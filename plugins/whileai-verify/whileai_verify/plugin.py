@@ -31,6 +31,22 @@ _VERIFIERS = (
 
 
 @hookimpl
+def wai_addhooks(pluginmanager):  # type: ignore[no-untyped-def]
+    """Add the kind `sandboxes`."""
+    import whileai_verify.hookspecs
+
+    pluginmanager.add_hookspecs(whileai_verify.hookspecs)
+
+
+@hookimpl
+def wai_register_sandboxes(register):  # type: ignore[no-untyped-def]
+    """Register the sandbox of this machine."""
+    register(
+        "local", _P + "sandbox:LocalSandbox", summary="Namespaces, seccomp, Landlock and limits, as far as they exist."
+    )
+
+
+@hookimpl
 def wai_register_verifiers(register):  # type: ignore[no-untyped-def]
     """Register every verifier by its snake_case id."""
     for name, target, summary, needs in _VERIFIERS:

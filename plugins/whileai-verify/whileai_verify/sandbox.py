@@ -1,13 +1,13 @@
 """Run a candidate in isolation: the local backend of the kind `sandboxes`, and what a backend has to do.
 
-A backend is a class with `run(job) -> SandboxResult`. A job is one of three: a *program* (files, standard input), *calls*
-of a function with plain values, or *tests* (a test program that runs in a second sandbox, apart from the candidate).
+A backend is a class with `run(job) -> SandboxResult`. A job is one of three: a *program* (files, standard input),
+*calls* of a function with plain values, or *tests* (a test program in a second sandbox, apart from the candidate).
 The local backend keeps one sandbox server (see `jail`) that forks an isolated process in milliseconds; values come back
 as data and are compared by the caller.
 
 Example:
-    >>> result = LocalSandbox().run(SandboxJob(files={"solution.py": "print(input())"}, main="solution.py", stdin=b"hi"))
-    >>> result.stdout
+    >>> job = SandboxJob(files={"solution.py": "print(input())"}, main="solution.py", stdin=b"hi")
+    >>> LocalSandbox().run(job).stdout
     b'hi\\n'
 """
 
@@ -264,7 +264,7 @@ class _Running:
         self.until = time.monotonic() + job.limits.time_s + GRACE_S
         if level != "namespaces":
             self.work = tempfile.mkdtemp(prefix="whileai-work-")
-        message = {
+        message: dict[str, Any] = {
             "role": role,
             "level": level,
             "work": self.work,

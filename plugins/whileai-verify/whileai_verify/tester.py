@@ -175,16 +175,25 @@ def _update(old: Any, new: Any) -> None:
 
 
 class Remote:
-    """An object of the candidate. It equals no plain value; two of them are compared by the candidate's own code."""
+    """An object of the candidate.
 
-    __slots__ = ("_callable", "_link", "_number", "_type")
+    It equals no plain value, and its operators are not asked about one: `__eq__`, `__lt__`, `__sub__` or `__contains__`
+    of an object that stands where a plain value is expected would otherwise see what is expected and answer for it.
+    Instances of a class that the tests themselves make (`Stack()`, a capitalised name) are `own`: their operators are
+    under test and are asked.
+    """
+
+    __slots__ = ("_callable", "_class", "_link", "_number", "_own", "_type")
 
     def __init__(self, link: Link, number: int, kind: str, is_callable: bool) -> None:
-        for name, value in zip(self.__slots__, (is_callable, link, number, kind), strict=True):
+        for name, value in (("_link", link), ("_number", number), ("_type", kind), ("_callable", is_callable)):
             object.__setattr__(self, name, value)
+        object.__setattr__(self, "_own", False)
+        object.__setattr__(self, "_class", False)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._link.ask({"op": "call", "on": self._number}, args, kwargs)
+        value = self._link.ask({"op": "call", "on": self._number}, args, kwargs)
+        return _own(value) if self._class else value
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name not in ("__name__", "__doc__", "__dict__", "__wrapped__"):
@@ -198,9 +207,13 @@ class Remote:
         self._link.ask({"op": "del", "on": self._number, "name": name})
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Remote):
+        if isinstance(other, Remote) and self._number == other._number:
+            return True
+        if not (self._own or (isinstance(other, Remote) and other._own)):
             return False
-        return self._number == other._number or _special(self, "__eq__", other) is True
+        return _special(self, "__eq__", other) is True or (
+            isinstance(other, Remote) and _special(other, "__eq__", self) is True
+        )
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -215,6 +228,14 @@ class Remote:
             except AttributeError:
                 continue
         return True
+
+    def __contains__(self, item: Any) -> bool:
+        if self._own:
+            try:
+                return bool(_special(self, "__contains__", item))
+            except AttributeError:
+                pass
+        return any(item is each or item == each for each in self)
 
     def __instancecheck__(self, instance: Any) -> bool:
         if not isinstance(instance, Remote):
@@ -241,18 +262,39 @@ class Remote:
         return self._whole().__await__()
 
 
+def _own(value: Any) -> Any:
+    if isinstance(value, Remote):
+        object.__setattr__(value, "_own", True)
+    return value
+
+
 def _special(remote: Remote, name: str, *args: Any) -> Any:
     return remote._link.ask({"op": "special", "on": remote._number, "name": name}, args)
 
 
-def _forward(name: str) -> Callable[..., Any]:
+def _plain_special(name: str) -> Callable[..., Any]:
+    """Return a method that asks the candidate's object about itself, or for an item."""
+
     def method(self: Remote, *args: Any) -> Any:
         try:
             return _special(self, name, *args)
         except AttributeError:
-            return NotImplemented if len(args) == 1 else _missing(name)
+            raise TypeError(f"the object has no {name}") from None
 
-    method.__name__ = name
+    return method
+
+
+def _operator(name: str) -> Callable[..., Any]:
+    """Return a method that asks the candidate's object about another value, only where it is under test itself."""
+
+    def method(self: Remote, other: Any) -> Any:
+        if not (self._own or (isinstance(other, Remote) and other._own)):
+            return NotImplemented
+        try:
+            return _own(_special(self, name, other))
+        except AttributeError:
+            return NotImplemented
+
     return method
 
 
@@ -260,12 +302,29 @@ def _missing(name: str) -> Any:
     raise TypeError(f"the object has no {name}")
 
 
-for _name in (
-    "lt le gt ge len contains getitem setitem delitem add radd sub rsub mul rmul truediv rtruediv floordiv mod pow and or"
-    " xor neg pos abs invert int float index enter exit reversed matmul iadd isub lshift rshift round format complex"
-).split():
-    if _name != "format":
-        setattr(Remote, f"__{_name}__", _forward(f"__{_name}__"))
+_PLAIN = (
+    "len",
+    "getitem",
+    "setitem",
+    "delitem",
+    "neg",
+    "pos",
+    "abs",
+    "invert",
+    "int",
+    "float",
+    "index",
+    "enter",
+    "exit",
+)
+_OPERATORS = (
+    *("lt", "le", "gt", "ge", "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "mod"),
+    *("pow", "and", "or", "xor", "matmul", "iadd", "isub", "imul", "lshift", "rshift", "rfloordiv", "rmod"),
+)
+for _name in (*_PLAIN, "reversed", "round", "complex"):
+    setattr(Remote, f"__{_name}__", _plain_special(f"__{_name}__"))
+for _name in _OPERATORS:
+    setattr(Remote, f"__{_name}__", _operator(f"__{_name}__"))
 
 
 # --- names of the candidate ------------------------------------------------------------------------------------------
@@ -326,10 +385,6 @@ def _standard(imports: list[ast.stmt]) -> dict[str, Any]:
     return scope
 
 
-class _Names(dict[str, Any]):
-    """The candidate's names as globals of the tests: fetched when they are first used, never above built-ins."""
-
-
 def candidate_names(link: Link, source: str, entry_point: str | None) -> dict[str, Any]:
     """Return the names that a test program sees: the candidate's, and the library modules that it imports."""
     names, kinds, imports, classes = _defined(source)
@@ -343,6 +398,8 @@ def candidate_names(link: Link, source: str, entry_point: str | None) -> dict[st
                 value = link.ask({"op": "name", "name": name})
             except (AttributeError, RuntimeError):
                 continue
+            if isinstance(value, Remote) and name in classes and name[:1].isupper():
+                object.__setattr__(value, "_class", True)
             scope[name] = _async(value) if kinds.get(name) == "async" else value
     return scope
 
@@ -509,7 +566,7 @@ def _case(cls: type[unittest.TestCase], method: str) -> Callable[[], None]:
         cls(method).run(result)
         problems = [*result.failures, *result.errors, *[(t, "") for t in result.unexpectedSuccesses]]
         if result.skipped and not problems:
-            raise unittest.SkipTest
+            raise unittest.SkipTest("skipped")
         if problems:
             text = problems[0][1]
             if "CandidateGoneError" in text:

@@ -1,8 +1,8 @@
 """Values as data: what crosses between a candidate, its tests and the comparison outside.
 
 Plain Python values become tagged JSON and come back as genuine built-in objects, so an object with a lying `__eq__`,
-`__hash__` or `__class__` does not cross: it becomes a handle. The decoder builds built-in types only and runs no code of
-the other side.
+`__hash__` or `__class__` does not cross: it becomes a handle. The decoder builds built-in types only and runs no code
+of the other side.
 
 Example:
     >>> decode(encode((1, {"a": {2.5}})))
@@ -151,7 +151,7 @@ def _named(body: Any, d: Inner) -> Any:
     name, fields, values = body
     if not all(isinstance(f, str) and f.isidentifier() and not f.startswith("_") for f in fields) or len(fields) > 200:
         raise CannotCrossError("a named tuple with odd fields")
-    made = namedtuple(name if str(name).isidentifier() else "Row", fields)  # type: ignore[misc]  # noqa: PYI024
+    made = namedtuple(name if str(name).isidentifier() else "Row", fields)  # type: ignore[misc]
     return made(*[d(v) for v in values])
 
 

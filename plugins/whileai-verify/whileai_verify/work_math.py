@@ -12,8 +12,8 @@ import random
 from fractions import Fraction
 from typing import Any
 
-import mpmath
-import sympy
+import mpmath  # type: ignore[import-untyped,import-not-found,unused-ignore]
+import sympy  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
 from whileai_verify.mathparse import CannotReadError, parse_answer
 from whileai_verify.units import UNITS
@@ -626,7 +626,7 @@ def _library_same(x: Any, y: Any) -> bool:
 def _library_parse(text: str) -> Any:
     import re
 
-    from latex2sympy2_extended import latex2sympy
+    from latex2sympy2_extended import latex2sympy  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
     plain = text.strip().strip("$").strip()
     try:
