@@ -1,0 +1,249 @@
+"""The journal: kills, torn lines, full disks, other calls and other processes."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from whileai_kernel.errors import ParameterError
+from whileai_simulate import seeded_agent, simulate
+from whileai_simulate.journal import Journal, JournalError
+
+PROGRAM = '''
+"""A run that kills itself in the middle of rollout number `die` (0: never)."""
+import os, signal, sys
+from whileai_simulate import simulate
+
+out, die, kind = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+calls = []
+
+
+def agent(message: str, *, context) -> str:
+    calls.append(1)
+    if len(calls) == die:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return f"{context.seed % 1000} " + context.call_tool("get_order", {"order_id": "O-1"})
+
+
+class Inline:
+    inline = True
+
+    def __call__(self, message: str, *, context) -> str:
+        return agent(message, context=context)
+
+
+tool = {"name": "get_order", "kind": "read", "parameters": {"type": "object", "required": ["order_id"],
+        "properties": {"order_id": {"type": "string"}}}}
+data = simulate(Inline() if kind == "inline" else agent, tools=[tool], system_prompt="Never lie.", situations=12, repeats=3,
+                seed=5, output=out, concurrency=4)
+print(len(data), len(calls))
+'''
+
+
+def run(program: Path, out: Path, die: int, kind: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(program), str(out), str(die), kind],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+
+
+def landed(journal: Path) -> set[tuple[int, int]]:
+    keys = []
+    for line in journal.read_text(encoding="utf-8").splitlines():
+        entry = json.loads(line)
+        if "i" in entry:
+            keys.append((entry["p"], entry["i"]))
+    assert len(keys) == len(set(keys)), "a rollout was written twice"
+    return set(keys)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kill -9 is a POSIX test")
+@pytest.mark.parametrize("kind", ["inline", "threads"])
+def test_kill_9_loses_no_finished_rollout_and_the_resumed_file_is_the_same(tmp_path: Path, kind: str) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM, encoding="utf-8")
+    whole = tmp_path / "whole.jsonl"
+    assert run(program, whole, 0, kind).stdout.split() == ["36", "36"]
+    draw = random.Random(7)
+    for n in range(4):
+        out = tmp_path / f"cut{n}.jsonl"
+        journal = tmp_path / f"cut{n}.jsonl.journal"
+        die = draw.randint(2, 36)
+        assert run(program, out, die, kind).returncode == -9
+        safe = landed(journal)
+        # Every rollout that ended before the kill is there; only those in flight (4 at most) are lost.
+        assert die - 4 <= len(safe) < die
+        torn = draw.randint(1, 40)
+        with journal.open("r+b") as file:
+            file.truncate(journal.stat().st_size - torn)
+        kept = run(program, out, 0, kind)
+        assert kept.returncode == 0, kept.stderr
+        total, again = map(int, kept.stdout.split())
+        assert total == 36
+        assert again <= 36 - len(safe) + 2, "finished rollouts were run again"
+        assert out.read_bytes() == whole.read_bytes()
+        assert not journal.exists()
+
+
+def call(**changes: Any) -> Any:
+    tool = {"name": "get_order", "parameters": {"type": "object", "properties": {"order_id": {"type": "string"}}}}
+    return simulate(changes.pop("agent", seeded_agent()), **{"tools": [tool], "situations": 4, "repeats": 2, **changes})
+
+
+def halfway(tmp_path: Path) -> Path:
+    """A journal that holds a part of a run."""
+
+    def stop(done: int, planned: int) -> None:
+        if done == 3:
+            raise KeyboardInterrupt
+
+    data = call(checkpoint=tmp_path / "run.journal", progress=stop)
+    assert len(data) == 3
+    return tmp_path / "run.journal"
+
+
+def test_the_same_call_resumes_and_a_finished_journal_is_only_read(tmp_path: Path) -> None:
+    path = halfway(tmp_path)
+    data = call(checkpoint=path)
+    assert list(data) == list(call())
+    lines = path.read_text(encoding="utf-8").count("\n")
+    assert list(call(checkpoint=path)) == list(data)
+    assert path.read_text(encoding="utf-8").count("\n") == lines
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"seed": 1}, "seed"),
+        ({"situations": 5}, "situations"),
+        ({"repeats": 3}, "repeats"),
+        ({"agent": seeded_agent(rate=0.5)}, "agent"),
+        ({"system_prompt": "Other."}, "system_prompt"),
+        ({"axes": {"history": None}}, "axes"),
+    ],
+)
+def test_another_call_is_refused_and_says_what_differs(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
+    path = halfway(tmp_path)
+    with pytest.raises(JournalError, match=r"another call[\s\S]*different: .*" + words):
+        call(checkpoint=path, **changes)
+    assert list(call(checkpoint=path)) == list(call())
+
+
+def test_another_agent_of_the_same_name_is_refused(tmp_path: Path) -> None:
+    def make(word: str) -> Any:
+        if word == "a":
+
+            def agent(message: str) -> str:
+                return "a"
+        else:
+
+            def agent(message: str) -> str:
+                return "b" + message
+
+        return agent  # fmt: skip
+
+    call(agent=make("a"), checkpoint=tmp_path / "j")
+    with pytest.raises(JournalError, match="agent"):
+        call(agent=make("b"), checkpoint=tmp_path / "j")
+
+
+def test_a_second_process_is_refused(tmp_path: Path) -> None:
+    path = halfway(tmp_path)
+    header = json.loads(path.read_text(encoding="utf-8").splitlines()[0])
+    held = Journal(path, header["fingerprint"], {}, {})
+    try:
+        with pytest.raises(JournalError, match="in use by another process"):
+            call(checkpoint=path)
+    finally:
+        held.close()
+    assert len(call(checkpoint=path)) == 8
+
+
+def test_a_torn_last_line_is_cut_off_and_reported_and_damage_is_refused(tmp_path: Path) -> None:
+    path = halfway(tmp_path)
+    text = path.read_bytes()
+    path.write_bytes(text[:-9])
+    data = call(checkpoint=path)
+    assert any("torn last line" in w for w in data.warnings)
+    assert list(data) == list(call())
+    lines = text.split(b"\n")
+    lines[2] = lines[2][:10]
+    path.write_bytes(b"\n".join(lines))
+    with pytest.raises(JournalError, match="damaged at byte"):
+        call(checkpoint=path)
+
+
+def test_a_file_that_is_no_journal_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("my notes\n", encoding="utf-8")
+    with pytest.raises(JournalError, match="no journal"):
+        call(checkpoint=path)
+    assert path.read_text(encoding="utf-8") == "my notes\n"
+
+
+def test_an_output_that_exists_is_not_replaced_unasked(tmp_path: Path) -> None:
+    out = tmp_path / "rows.jsonl"
+    call(output=out)
+    before = out.read_bytes()
+    with pytest.raises(ParameterError, match="exists"):
+        call(output=out)
+    assert out.read_bytes() == before
+    call(output=out, options={"overwrite": True})
+    assert out.read_bytes() == before
+
+
+def test_a_full_disk_stops_the_run_and_keeps_what_landed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "run.journal"
+    room = [9]
+    real = Journal._write
+
+    def write(self: Journal, entry: Any) -> Any:
+        room[0] -= 1
+        if room[0] < 0:
+            raise JournalError("cannot write run.journal: No space left on device") from OSError(errno.ENOSPC, "full")
+        return real(self, entry)
+
+    monkeypatch.setattr(Journal, "_write", write)
+    with pytest.raises(JournalError, match="No space left"):
+        call(checkpoint=path)
+    monkeypatch.undo()
+    safe = landed(path)
+    assert len(safe) >= 4
+    data = call(checkpoint=path)
+    assert list(data) == list(call())
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_write_that_the_disk_refuses_leaves_no_half_line(tmp_path: Path) -> None:
+    path = tmp_path / "run.journal"
+    journal = Journal(path, "f", {}, {})
+    with Path("/dev/full").open("r+b", buffering=0) as full:
+        own, journal._file = journal._file, full
+        with pytest.raises(JournalError, match="space"):
+            journal._write({"p": 0, "task": {}})
+        journal._file = own
+    journal.close()
+    assert path.read_text(encoding="utf-8").endswith("\n")
+
+
+def test_rows_can_stream_to_a_file_without_being_kept(tmp_path: Path) -> None:
+    out = tmp_path / "rows.jsonl"
+    data = call(output=out, options={"collect": False})
+    assert len(data) == 0
+    assert data.report.rows == 8
+    kept = tmp_path / "kept.jsonl"
+    call(output=kept)
+    assert out.read_bytes() == kept.read_bytes()
+    with pytest.raises(ParameterError, match="needs output="):
+        call(options={"collect": False})
