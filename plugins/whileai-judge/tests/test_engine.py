@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import signal
 import subprocess
 import sys
 import threading
@@ -274,6 +275,22 @@ def test_a_judge_that_runs_calls_itself_does_not_wait_for_its_own_loop():
     assert values(run_calls(outer, range(5))) == [0, 0, 1, 3, 6]
 
 
+def test_calls_nested_three_deep_through_loops_and_threads_end_and_leave_no_loop_behind():
+    async def leaf(x):
+        return x
+
+    def middle(x):  # a plain call, in a worker thread, below a coroutine that blocks its loop
+        return sum(values(run_calls(leaf, range(x))))
+
+    async def top(x):
+        return sum(values(run_calls(middle, range(x), concurrency=2)))
+
+    assert values(run_calls(top, range(6), concurrency=3)) == [0, 0, 0, 1, 4, 10]
+    loops = [thread for thread in threading.enumerate() if thread.name == "whileai-judge-loop"]
+    assert values(run_calls(top, range(6))) == [0, 0, 0, 1, 4, 10]
+    assert [thread for thread in threading.enumerate() if thread.name == "whileai-judge-loop"] == loops
+
+
 def test_the_shared_loop_is_another_thread():
     loop = shared_loop()
     assert loop.is_running()
@@ -328,3 +345,30 @@ def test_the_process_ends_although_calls_still_hang():
     assert done.returncode == 0
     assert done.stdout.split("\n")[:2] == ["['value', 'timeout']"] * 2
     assert done.stderr == ""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
+def test_ctrl_c_ends_a_run_at_once_although_calls_hang():
+    code = (
+        "import asyncio, threading\n"
+        "from whileai_judge import grade\n"
+        "async def judge(row):\n"
+        "    print('ready', flush=True)\n"
+        "    await asyncio.sleep(600)\n"
+        "def plain(row):\n"
+        "    print('ready', flush=True)\n"
+        "    threading.Event().wait(600)\n"
+        "rows = [{'task_id': 't', 'final_text': 'x'}]\n"
+        "for one in (judge, plain):\n"
+        "    try:\n"
+        "        grade(rows, one)\n"
+        "    except KeyboardInterrupt:\n"
+        "        print('stopped', flush=True)\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    for _ in range(2):
+        assert process.stdout.readline().strip() == b"ready"
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline().strip() == b"stopped"
+    assert process.wait(30) == 0
+    assert process.stderr.read() == b""

@@ -242,6 +242,41 @@ def test_names_files_and_objects_all_work(tmp_path):
     assert [row["status"] for row in by_module] == ["missing", "missing"]
 
 
+class Batches:
+    """A judge of batches that fails on the batch with an "x" and miscounts the one with a "y"."""
+
+    def __init__(self, batch_size):
+        self.batch_size, self.sizes = batch_size, []
+
+    def grade_batch(self, rows):
+        self.sizes.append(len(rows))
+        texts = [row.pop("final_text") for row in rows]
+        if "x" in texts:
+            raise ValueError("no")
+        return [text == "a" for text in texts][: 1 if "y" in texts else None]
+
+
+def test_judges_of_batches_get_batches_and_a_bad_one_costs_its_rows_alone():
+    rows = rows_of(*"abaxbabyb")
+    judge = Batches(2)
+    data = grade(rows, judge, concurrency=1)
+    assert judge.sizes == [2, 2, 2, 2, 1]
+    assert rewards(data) == [1.0, 0.0, None, None, 0.0, 1.0, None, None, 0.0]
+    assert {row["status"] for row in data if row["reward"] is None} == {"error"}
+    assert "1 verdicts for 2 rows" in data[6]["reason"]
+    assert all("final_text" in row for row in rows)
+
+    class Later(Batches):
+        async def grade_batch(self, rows):
+            return super().grade_batch(rows)
+
+    assert rewards(grade(rows, Later(3))) == [1.0, 0.0, 1.0, None, None, None, None, None, None]
+    with pytest.raises(JudgeError, match="first 8 of 40"):
+        grade(rows_of(*"x" * 40), Batches(2))
+    with pytest.raises(ParameterError, match="batch_size"):
+        grade(rows, Batches(0))
+
+
 def test_names_that_do_not_work_say_what_does():
     rows = rows_of("a")
     register_local("verifiers", "twice", lambda row: 1)

@@ -22,6 +22,7 @@ SLOW_CALL_SECONDS = Sourced(
     "mean seconds per plain call from which rows are spread over worker threads",
     "measured with tests/bench/judge_speed.py: below it switching threads costs more than it gains",
 )
+BATCH_SIZE = Sourced(32, "rows per call of a judge that grades batches and names no size", "convention, untested")
 THRESHOLD = Sourced(1.0, "the reward from which a row counts as passed", "the row contract: full marks pass")
 REPLY_CHARACTERS = Sourced(
     50_000,

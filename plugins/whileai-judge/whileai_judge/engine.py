@@ -79,45 +79,51 @@ def is_async(function: Callable[..., Any]) -> bool:
     )
 
 
-class LoopThread:
+class LoopThread(threading.Thread):
     """An event loop in a daemon thread of its own."""
 
     def __init__(self) -> None:
+        super().__init__(name="whileai-judge-loop", daemon=True)
         self.loop = asyncio.new_event_loop()
         self.pid = os.getpid()
-        self.thread = threading.Thread(target=self._run, name="whileai-judge-loop", daemon=True)
-        self.thread.start()
+        self.start()
 
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Run the loop for as long as the process lives."""
         asyncio.set_event_loop(self.loop)
         self.loop.run_forever()
 
 
-_shared: LoopThread | None = None
-_shared_lock = threading.Lock()
+# A judge may grade rows itself. Its call occupies a loop (level 0) until those are graded, so they run on the loop of
+# the next level; the level travels with the context, into worker threads too.
+_level: contextvars.ContextVar[int] = contextvars.ContextVar("whileai_judge_level", default=0)
+_loops: dict[int, LoopThread] = {}
+_loops_lock = threading.Lock()
 
 
 def shared_loop() -> asyncio.AbstractEventLoop:
-    """The process's loop for judges, started on first use; a fresh one when called from that very loop.
+    """The process's loop for judges at this level of nesting, started on first use.
 
     Returns:
         A running loop in another thread than the caller's.
     """
-    global _shared
-    with _shared_lock:
-        if _shared is not None and _shared.thread is threading.current_thread():
-            return LoopThread().loop  # a judge that grades: waiting on its own loop would wait for ever
-        if _shared is None or _shared.pid != os.getpid() or not _shared.thread.is_alive():
-            _shared = LoopThread()
-        return _shared.loop
+    level = _level.get()
+    with _loops_lock:
+        while True:
+            thread = _loops.get(level)
+            if thread is threading.current_thread():
+                level += 1  # called from the loop without its context: never wait for oneself
+                continue
+            if thread is None or thread.pid != os.getpid() or not thread.is_alive():
+                thread = _loops[level] = LoopThread()
+            return thread.loop
 
 
-def _replace_shared(loop: asyncio.AbstractEventLoop) -> None:
-    """Forget the shared loop if it is ``loop``: a call blocks it, and the next user gets a fresh one."""
-    global _shared
-    with _shared_lock:
-        if _shared is not None and _shared.loop is loop:
-            _shared = None
+def _forget_loop(loop: asyncio.AbstractEventLoop) -> None:
+    """Let the next user get a fresh loop: a call blocks this one."""
+    with _loops_lock:
+        for level in [level for level, thread in _loops.items() if thread.loop is loop]:
+            del _loops[level]
 
 
 class _Slot:
@@ -151,6 +157,7 @@ class _Run:
         self.max_abandoned, self.slow_call = max_abandoned, slow_call
         self.asynchronous = is_async(function)
         self.given_loop = loop
+        self.level = _level.get()
         self.loop = loop
         self.total = len(items)
         probing = stop_after is not None and self.total > stop_after
@@ -192,6 +199,7 @@ class _Run:
 
     async def awaited(self, value: Awaitable[Any], started: float) -> Outcome:
         """Await a call within the deadline; whatever it raises becomes an outcome."""
+        _level.set(self.level + 1)
         try:
             async with asyncio.timeout(self.deadline) as clock:
                 result = await value
@@ -230,6 +238,7 @@ class _Run:
 
     async def work_async(self, slot: _Slot) -> None:
         """The same for a coroutine function (runs as a task on the loop)."""
+        _level.set(self.level + 1)
         try:
             while (index := self.take()) is not None:
                 started = time.monotonic()
@@ -286,7 +295,7 @@ class _Run:
                 self.slots.remove(slot)
                 self.abandoned += 1
         if late and self.given_loop is None and self.loop is not None and not _answers(self.loop):
-            _replace_shared(self.loop)  # a coroutine blocks the loop: go on on a fresh one
+            _forget_loop(self.loop)  # a coroutine blocks the loop: go on on a fresh one
             self.loop = None
         if self.abandoned >= self.max_abandoned:
             self.skip_rest()

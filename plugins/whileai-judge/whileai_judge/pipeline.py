@@ -22,14 +22,15 @@ import asyncio
 import contextvars
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from whileai_judge.bookkeeping import ONE_VALUE, copy_row, count_verdicts, put_verdict, warnings_of
+from whileai_judge.batches import outcomes_of
+from whileai_judge.bookkeeping import ONE_VALUE, count_verdicts, put_verdict, warnings_of
 from whileai_judge.defaults import CONCURRENCY, DEADLINE_SECONDS, MAX_ABANDONED, STOP_AFTER, THRESHOLD
-from whileai_judge.engine import AllFailed, is_async, run_calls
+from whileai_judge.engine import AllFailed
 from whileai_judge.reference import Component, resolve_judge, scorer_of
 from whileai_kernel.dataset import Dataset
 from whileai_kernel.errors import FindingsError, ParameterError, RowError, WhileaiError
@@ -95,7 +96,7 @@ def grade(
         rows: Rows, a ``Dataset``, or the path of a JSONL file of rows. They are copied, never changed.
         judge: A function ``row -> verdict`` (plain or async), an object with such a ``__call__``, the name
             of a registered judge or verifier (``"seeded"``, ``"verify/exact_match"``), or
-            ``"file.py:function"``.
+            ``"file.py:function"``. An object with ``grade_batch(rows) -> verdicts`` gets several rows per call.
         concurrency: The most calls in flight at once. Plain functions are called from more than one thread
             when they are slow; ``1`` calls them one after the other in row order.
         deadline: Seconds that one call may take before its row is not scored, ``timeout``; ``None`` for no
@@ -188,8 +189,8 @@ def _grade(
     threshold = next((float(t) for t in (options.threshold, own) if t is not None), THRESHOLD.value)
     graded: list[Row] = []
     with stage("grade", scorer=scorer, rows=len(items)) as running:
-        outcomes = run_calls(
-            _on_copies(component),
+        outcomes = outcomes_of(
+            component,
             items,
             concurrency=options.concurrency,
             deadline=options.deadline,
@@ -251,17 +252,6 @@ def _read_input(rows: Rows) -> tuple[list[Mapping[str, Any]], dict[str, Any], li
                 row=position,
             )
     return items, dict(getattr(rows, "provenance", None) or {}), list(getattr(rows, "warnings", None) or [])
-
-
-def _on_copies(component: Component) -> Callable[[Mapping[str, Any]], Any]:
-    """The component, called on a copy of the row: what it does to its argument stays with it."""
-    if not is_async(component):
-        return lambda row: component(copy_row(row))
-
-    async def call(row: Mapping[str, Any]) -> Any:
-        return await component(copy_row(row))
-
-    return call
 
 
 def _all_failed(stopped: AllFailed, scorer: Mapping[str, Any], rows: int) -> JudgeError:

@@ -40,7 +40,7 @@ def resolve_judge(judge: Component | str) -> Component:
             f"{component.__name__} is a class, not a judge",
             fix=f"pass an instance: {component.__name__}(...)",
         )
-    if not callable(component):
+    if not callable(component) and not callable(getattr(component, "grade_batch", None)):
         raise ParameterError(
             f"a judge must be a function of one row, not {type(component).__name__}",
             why="it is called with a row and returns a bool, a number or a dict with a reward",
