@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import inspect
 import io
 import json
 import os
@@ -82,7 +83,7 @@ class _Servant:
         n = next((i for i, known in enumerate(self.objects) if known is value), len(self.objects))
         if n == len(self.objects):
             self.objects.append(value)
-        kind = "class" if isinstance(value, type) else "coroutine" if asyncio.iscoroutine(value) else "object"
+        kind = "class" if isinstance(value, type) else "coroutine" if inspect.iscoroutine(value) else "object"
         return {"o": n, "kind": kind, "type": str(type(value).__name__)[:100], "callable": bool(callable(value))}
 
     def object_of(self, data: Any) -> Any:

@@ -159,7 +159,7 @@ class CodeExec:
         if code is None:
             return verdict(0, "the reply holds no code")
         try:
-            return self._tests(code, tests, named) if tests else self._cases(code, cases, named)
+            return self._tests(row, code, tests, named) if tests else self._cases(code, cases, named)
         except SandboxError as error:
             return not_scored("error", error.what)
 
@@ -179,13 +179,14 @@ class CodeExec:
     def _job(self, code: Code, **what: Any) -> SandboxResult:
         return self.sandbox.run(SandboxJob(code.files, code.main, limits=self.limits, level=self.isolation, **what))
 
-    def _tests(self, code: Code, tests: str, named: str | None) -> Verdict:
+    def _tests(self, row: Mapping[str, Any], code: Code, tests: str, named: str | None) -> Verdict:
         try:
             ast.parse(code.files[code.main])
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             return verdict(0, f"the code does not compile: {type(error).__name__}")
         entry = named or _last_function(code)
-        result = self._job(code, tests=tests, entry_point=entry)
+        before = lookup(row, self.prefix) if self.prefix else ""
+        result = self._job(code, tests=tests, entry_point=entry, trusted=before if isinstance(before, str) else "")
         if result.harness:
             return not_scored("error", result.problem, **_evidence(result))
         total = max(1, len(result.results))

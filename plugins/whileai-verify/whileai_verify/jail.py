@@ -211,7 +211,8 @@ def _monitor(
     answer: bytes | None = None
     told: Any = None
     poll = select.poll()
-    poll.register(control, 0)  # hang-up only: the parent is gone or has lost interest
+    # Hang-up of the parent, or of its writing half: it is gone, or it has what it wants.
+    poll.register(control, getattr(select, "POLLRDHUP", 0))
     for fd in (out, report, layer):
         poll.register(fd, select.POLLIN)
     pidfd = os.pidfd_open(inner) if hasattr(os, "pidfd_open") else -1

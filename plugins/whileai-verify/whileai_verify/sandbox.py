@@ -101,6 +101,7 @@ class SandboxJob:
         calls: `(function, args, kwargs)` to call one after the other; not empty makes the job calls.
         tests: Source of a test program; not empty makes the job tests.
         entry_point: Name of the function or class under test.
+        trusted: Source by the task, whose other definitions the tests use in place of the candidate's.
         limits: What the candidate may use.
         level: Isolation that is required at least; `None` takes the strongest that this machine has.
     """
@@ -111,6 +112,7 @@ class SandboxJob:
     calls: Sequence[tuple[str, Sequence[Any], dict[str, Any]]] = ()
     tests: str = ""
     entry_point: str | None = None
+    trusted: str = ""
     limits: Limits = field(default_factory=Limits)
     level: str | None = None
 
@@ -278,6 +280,7 @@ class _Running:
                 "tests": job.tests,
                 "source": job.files[job.main],
                 "entry_point": job.entry_point,
+                "trusted": job.trusted,
                 "limit": job.limits.value_kb << 10,
             }
         try:

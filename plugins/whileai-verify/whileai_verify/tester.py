@@ -351,7 +351,7 @@ def _defined(source: str) -> tuple[list[str], dict[str, str], list[ast.stmt], di
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             for target in targets:
-                names += [n.id for n in ast.walk(target) if isinstance(n, ast.Name)]
+                names += [n.id for n in ast.walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
         elif isinstance(node, ast.If | ast.Try | ast.With):
             for field in ("body", "orelse", "finalbody"):
                 stack += getattr(node, field, [])
@@ -385,13 +385,31 @@ def _standard(imports: list[ast.stmt]) -> dict[str, Any]:
     return scope
 
 
-def candidate_names(link: Link, source: str, entry_point: str | None) -> dict[str, Any]:
-    """Return the names that a test program sees: the candidate's, and the library modules that it imports."""
+def _trusted(source: str, entry_point: str | None) -> dict[str, Any]:
+    """Return what the task's own text defines beside the entry point, executed here (helpers of a prompt)."""
+    scope: dict[str, Any] = {"__name__": "prompt"}
+    with contextlib.suppress(Exception):
+        exec(compile(source, "prompt", "exec", dont_inherit=True), scope)
+    return {k: v for k, v in scope.items() if not k.startswith("__") and k != entry_point}
+
+
+def candidate_names(link: Link, job: dict[str, Any], tree: ast.Module) -> dict[str, Any]:
+    """Return the names that a test program sees.
+
+    The candidate's names are remote objects. Library modules, and what the task's own text defines, are never taken
+    from the candidate: a candidate that redefines `math` or a helper of the tests would otherwise grade itself.
+    """
+    source, entry_point = job["source"], job["entry_point"]
     names, kinds, imports, classes = _defined(source)
     link.errors = _exceptions(classes)
-    scope = _standard(imports)
+    scope = {**_standard(imports), **_trusted(job["trusted"], entry_point)}
+    bases = {n.value.id for n in ast.walk(tree) if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name)}
     for name in names:
-        if name in link.errors:
+        if name != entry_point and name in scope:
+            continue
+        if name in sys.stdlib_module_names and name in bases:
+            scope[name] = importlib.import_module(name)
+        elif name in link.errors:
             scope[name] = link.errors[name]
         elif not hasattr(builtins, name) or name == entry_point:
             try:
@@ -451,7 +469,7 @@ def run_tests(fd: int, job: dict[str, Any]) -> dict[str, Any]:
 
     Args:
         fd: The connection to the candidate.
-        job: `tests` and `source` (texts), `entry_point`, `limit` (bytes of one value).
+        job: `tests`, `source` and `trusted` (texts), `entry_point`, `limit` (bytes of one value).
     """
     link = Link(fd, job["limit"])
     outcome = Outcome()
@@ -463,7 +481,7 @@ def run_tests(fd: int, job: dict[str, Any]) -> dict[str, Any]:
             tree = ast.parse(job["tests"])
         except (SyntaxError, ValueError, RecursionError) as error:
             return {"error": f"the tests do not compile: {type(error).__name__}"}
-        scope = candidate_names(link, job["source"], job["entry_point"])
+        scope = candidate_names(link, job, tree)
         _install_module(scope)
         with contextlib.redirect_stdout(io.StringIO()):
             _run_program(tree, scope, job["entry_point"], outcome)
