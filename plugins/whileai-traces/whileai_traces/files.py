@@ -70,7 +70,7 @@ def _open_zstd(path: Path) -> IO[bytes]:
             why="Python reads zstd itself from 3.14 on; before that the package zstandard is needed",
             fix='pip install "whileai-traces[zstd]"',
         ) from err
-    return cast(IO[bytes], zstandard.open(path, "rb"))
+    return cast(IO[bytes], io.BufferedReader(zstandard.open(path, "rb")))
 
 
 def read_head(path: Path, size: int = HEAD_BYTES.value) -> bytes:
@@ -193,11 +193,10 @@ def json_records(path: Path, on_problem: OnProblem) -> Iterator[tuple[str, Any]]
         on_problem: Receives a `ReadProblem` per record that is no JSON.
     """
     with open_bytes(path) as stream:
-        buffered = stream if hasattr(stream, "peek") else io.BufferedReader(cast(Any, stream))
         if _is_lines(path):
-            yield from _lines(path, buffered, on_problem)
+            yield from _lines(path, stream, on_problem)
             return
-        raw = buffered.read()
+        raw = stream.read()
     yield from _document(path, raw, on_problem)
 
 

@@ -124,7 +124,7 @@ def _schema(key: str, values: list[Any], rule: _EnumRule) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": types[0] if len(types) == 1 else sorted(types)}
     texts = {v for v in values if isinstance(v, str)}
     if types == ["string"] and rule.holds(key, texts, len(values)):
-        schema["enum"] = sorted(texts)
+        schema["enum"] = sorted(rule.pool.get(key, texts) | texts)
     objects = [v for v in values if isinstance(v, dict)]
     if objects:
         inner = _object_schema(objects, rule)

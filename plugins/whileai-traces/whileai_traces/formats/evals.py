@@ -328,7 +328,7 @@ class PromptfooResults(JsonSource):
         grading = as_mapping(result.get("gradingResult"))
         value = grading.get("score", result.get("score", result.get("success")))
         scores = [] if error else [Score("promptfoo/score", value, reason=grading.get("reason"), evidence={"pass": result.get("success")})]
-        for part in as_list(grading.get("componentResults")):
+        for part in [] if error else as_list(grading.get("componentResults")):
             part = as_mapping(part)
             check = as_mapping(part.get("assertion"))
             kind = "judge" if str(check.get("type")).startswith(("llm-rubric", "model-graded", "g-eval", "factuality")) else "rule"

@@ -61,8 +61,10 @@ def _signature(messages: Sequence[Mapping[str, Any]]) -> list[tuple[Any, ...]] |
         chat = normalise_messages(messages)
     except RowError:
         return None
-    out = []
+    out: list[tuple[Any, ...]] = []
     for m in chat:
+        if m["role"] in ("system", "developer"):
+            continue  # recorded with the first call by some tools, and with every call or apart by others
         calls = tuple(
             (c["function"].get("name"), json.dumps(parse_arguments(c["function"].get("arguments")), sort_keys=True))
             for c in m.get("tool_calls") or ()
