@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import dis
 import functools
+import importlib
 import inspect
 import re
 import sys
@@ -30,13 +31,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, overload
 
-from whileai_kernel.errors import ParameterError, WhileaiError, nearest
+from whileai_kernel.errors import ParameterError, WhileaiError, describe, nearest
 
 __all__ = ["Kind", "Tool", "as_tool", "as_tools", "tool"]
 
 Kind = Literal["read", "write", "generic"]
 KINDS = ("read", "write", "generic")
-_NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,128}$")
+_NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,128}")
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Tool:
     is_stub: bool = True
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not _NAME.match(self.name):
+        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
             raise ParameterError(
                 f"{self.name!r:.80} is not a tool name", why="letters, digits, _ . : / - only, 1 to 128"
             )
@@ -103,18 +104,19 @@ class Tool:
         return out
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A decorated function is shadowed by its Tool under the same name, so pickle by that name gives the Tool.
-        fn = self.fn
-        if fn is not None and "<locals>" not in fn.__qualname__:
-            return _by_name, (fn.__module__, fn.__qualname__, self.to_openai())
-        return _from_mapping, (self.to_openai(),)
+        # A decorated function is shadowed by its Tool under the same name, so such a Tool is found by that name.
+        module, name = getattr(self.fn, "__module__", None), getattr(self.fn, "__qualname__", "")
+        if module in sys.modules and _found(sys.modules[module], name) is self:
+            return _import, (module, name)
+        return Tool, (self.name, self.description, self.parameters, self.returns, self.kind, self.fn, self.is_stub)
 
 
-def _by_name(module: str, qualname: str, schema: dict[str, Any]) -> Tool:
-    found: Any = sys.modules.get(module)
-    for part in qualname.split("."):
-        found = getattr(found, part, None)
-    return found if isinstance(found, Tool) else as_tool(found) if callable(found) else _from_mapping(schema)
+def _import(module: str, name: str) -> Any:
+    return _found(importlib.import_module(module), name)
+
+
+def _found(module: Any, name: str) -> Any:
+    return functools.reduce(lambda thing, part: getattr(thing, part, None), name.split("."), module)
 
 
 @overload
@@ -212,13 +214,19 @@ def _from_mapping(item: Mapping[str, Any]) -> Tool:
 def _from_function(
     fn: Callable[..., Any], name: str | None = None, description: str | None = None, kind: Kind | None = None
 ) -> Tool:
-    label = str(name or getattr(fn, "__name__", type(fn).__name__))
+    plain = fn
+    while isinstance(plain, functools.partial):
+        plain = plain.func
+    label = str(name or getattr(plain, "__name__", type(plain).__name__))
     try:
         signature = inspect.signature(fn)
-        hints = typing.get_type_hints(fn if inspect.isroutine(fn) else type(fn).__call__, include_extras=True)
-    except (TypeError, ValueError, NameError) as err:
-        raise ParameterError(f"tool {label}: its signature cannot be read", why=str(err), fix="annotate it") from err
-    summary, arg_docs = _docstring(inspect.getdoc(fn) or "")
+        typed = plain if inspect.isroutine(plain) else type(plain).__call__
+        hints = {k: _pydantic_type(v) for k, v in typing.get_type_hints(typed, include_extras=True).items()}
+    except Exception as err:  # annotations as text are code, which may raise anything
+        raise ParameterError(
+            f"tool {label}: its signature cannot be read", why=describe(err), fix="annotate with names that exist"
+        ) from err
+    summary, arg_docs = _docstring(inspect.getdoc(plain) or "")
     return Tool(
         name=label,
         description=description if description is not None else summary,
@@ -226,7 +234,7 @@ def _from_function(
         returns=_returns(label, hints.get("return", Any)),
         kind=kind,
         fn=fn,
-        is_stub=_is_stub(fn),
+        is_stub=_is_stub(plain),
     )
 
 
@@ -245,10 +253,11 @@ def _parameters(
             )
         annotation = hints.get(name, Any)
         default = ... if param.default is inspect.Parameter.empty else param.default
-        note = next((m for m in getattr(annotation, "__metadata__", ()) if isinstance(m, str)), None)
-        text = note or arg_docs.get(name)
+        metadata = getattr(annotation, "__metadata__", ())
+        notes = [m if isinstance(m, str) else getattr(m, "description", None) for m in metadata]
+        text = next((note for note in notes if note), arg_docs.get(name))
         # pydantic refuses field names with a leading underscore, so every field has an alias and a plain name.
-        fields[f"p{len(fields)}"] = (_pydantic_type(annotation), Field(default=default, alias=name, description=text))
+        fields[f"p{len(fields)}"] = (annotation, Field(default=default, alias=name, description=text))
     try:
         model = create_model(label or "tool", __config__=ConfigDict(arbitrary_types_allowed=False), **fields)
         schema = model.model_json_schema(by_alias=True)
@@ -265,7 +274,7 @@ def _returns(label: str, annotation: Any) -> dict[str, Any] | None:
     from pydantic import TypeAdapter
 
     try:
-        schema: dict[str, Any] = _clean(TypeAdapter(_pydantic_type(annotation)).json_schema(mode="serialization"))
+        schema: dict[str, Any] = _clean(TypeAdapter(annotation).json_schema(mode="serialization"))
     except Exception as err:
         raise _no_schema(label, "return annotation", err) from err
     return schema
@@ -321,9 +330,11 @@ def _typed_dict(cls: Any) -> Any:
     hints = typing.get_type_hints(cls, include_extras=True)
     fields = {}
     for key, hint in hints.items():
-        bare = typing.get_args(hint)[0] if typing.get_origin(hint) in (typing.Required, typing.NotRequired) else hint
+        # `__required_keys__` is wrong about annotations that are text, so the hint itself comes first.
         wrap: Any = typing.Required if key in cls.__required_keys__ else typing.NotRequired
-        fields[key] = wrap[_pydantic_type(bare)]
+        if typing.get_origin(hint) in (typing.Required, typing.NotRequired):
+            wrap, (hint,) = typing.get_origin(hint), typing.get_args(hint)
+        fields[key] = wrap[_pydantic_type(hint)]
     build: Any = TypedDict
     made = build(cls.__name__, fields)
     made.__doc__ = cls.__doc__
@@ -377,9 +388,6 @@ def _is_stub(fn: Callable[..., Any]) -> bool:
     code = getattr(inspect.unwrap(fn), "__code__", None)
     if code is None:
         return False
-    ops = [i for i in dis.get_instructions(code) if i.opname not in _QUIET]
-    body = [(i.opname, i.argval) for i in ops]
-    if body[:1] == [("RETURN_CONST", None)] or body[:2] == [("LOAD_CONST", None), ("RETURN_VALUE", None)]:
-        return True
-    names = [value for op, value in body if op == "LOAD_GLOBAL"]
-    return names[:1] == ["NotImplementedError"] and any(op == "RAISE_VARARGS" for op, _ in body[:6])
+    ops = [(i.opname, i.argval) for i in dis.get_instructions(code) if i.opname not in _QUIET]
+    none = [("LOAD_CONST", None), ("RETURN_VALUE", None)]
+    return ops[0] in (("RETURN_CONST", None), ("LOAD_GLOBAL", "NotImplementedError")) or ops[:2] == none
