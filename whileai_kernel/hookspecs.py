@@ -11,6 +11,7 @@ imports `hookimpl` and the standard library, and registers strings.
 | `wai_stage_start`, `wai_stage_end` | around simulate, grade, measure, select, export |
 | `wai_row`, `wai_row_failed` | as each row of a stage is finished, or fails |
 | `wai_check_rows` | before rows leave a stage: return Findings; an error-level one stops it |
+| `wai_conformance_checks` | when a component of a kind that a plugin added is checked |
 | `wai_resolve` | a reference that is no registered name: the first answer wins |
 
 All are synchronous and called with keywords.
@@ -152,6 +153,11 @@ def wai_row_failed(row: Mapping[str, Any], stage: Stage, error: BaseException) -
 @hookspec
 def wai_check_rows(rows: Sequence[Mapping[str, Any]], stage: Stage) -> Sequence[Finding] | None:
     """Look at rows before they leave a stage and return what you found."""
+
+
+@hookspec(firstresult=True)
+def wai_conformance_checks(kind: str) -> Sequence[Any] | None:
+    """Return the conformance checks of a kind that the plugin added (see `whileai_kernel.testing`), else `None`."""
 
 
 @hookspec(firstresult=True)

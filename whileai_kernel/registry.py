@@ -16,12 +16,14 @@ import functools
 import importlib
 import importlib.util
 import inspect
+import json
 import os
 import re
 import sys
 import threading
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from importlib import resources
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -35,7 +37,6 @@ from whileai_kernel.errors import (
     nearest,
 )
 from whileai_kernel.hookspecs import KINDS
-from whileai_kernel.known import KNOWN
 from whileai_kernel.plugins import Plugin, manager
 from whileai_kernel.rows import content_id
 
@@ -234,6 +235,13 @@ def lookup(kind: str, name: str) -> Entry:
     _unknown(kind, name, table)
 
 
+def _known(kind: str) -> dict[str, list[str]]:
+    """Return which of the project's own plugins offers which names; `scripts/known.py` writes the file."""
+    text = resources.files("whileai_kernel").joinpath("known.json").read_text(encoding="utf-8")
+    names: dict[str, list[str]] = json.loads(text).get(kind, {})
+    return names
+
+
 def _unknown(kind: str, name: str, table: dict[str, Entry]) -> NoReturn:
     near = nearest(name, [*table, *(e.name for e in table.values())])
     why = [f"installed: {', '.join(sorted(table)) or 'none'}"]
@@ -242,7 +250,7 @@ def _unknown(kind: str, name: str, table: dict[str, Entry]) -> NoReturn:
         why.append(f"plugins that failed: {failures}")
     fix = [f"did you mean {' or '.join(repr(n) for n in near)}?"] if near else []
     plugin, _, bare = name.rpartition("/")
-    offered = [f"whileai-{p}" for p, ids in KNOWN.get(kind, {}).items() if bare in ids and plugin in ("", p)]
+    offered = [f"whileai-{p}" for p, ids in _known(kind).items() if bare in ids and plugin in ("", p)]
     installed = {p.distribution for p in manager().plugins}
     bring = [d for d in offered if d not in installed]
     if not bring and plugin and plugin not in {p.name for p in manager().plugins}:

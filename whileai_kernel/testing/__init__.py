@@ -8,8 +8,8 @@ From Python, from the shell (`wai plugins check NAME`) and as a test of a plugin
 
 Each check's docstring is the consequence of breaking it. A component ships `examples` (see `protocols.Example` and
 `protocols.FileExample`), may name the parameters it is checked with in `example_params`, and may declare
-`expected_failures = {"check_name": "reason"}`. `CHECKS` holds the checks by kind; a plugin that adds a kind adds
-its checks there.
+`expected_failures = {"check_name": "reason"}`. `CHECKS` holds the checks by kind; a plugin that adds a kind
+gives its checks in the hook `wai_conformance_checks`.
 
 Example:
     >>> from whileai_kernel.protocols import Example
@@ -89,9 +89,9 @@ def example_params(target: Any) -> dict[str, Any]:
 
 def check_entry(entry: Entry) -> Report:
     """Check a registered component; one that cannot be made is a problem of the report, not an error."""
-    checks = CHECKS.get(entry.kind)
-    if checks is None:
-        return Report((), 0, (f"{entry.id}: kind {entry.kind!r} has no checks; add them to testing.CHECKS",))
+    checks = CHECKS.get(entry.kind) or manager().pm.hook.wai_conformance_checks(kind=entry.kind)
+    if not checks:
+        return Report((), 0, (f"{entry.id}: kind {entry.kind!r} has no checks; implement wai_conformance_checks",))
     try:
         target = entry.load()
         params = example_params(target)
