@@ -207,6 +207,7 @@ def test_report_is_plain_json() -> None:
         ({"task_id": "a", "reward": 1, "status": "okay"}, "status"),
         ({"task_id": "a", "reward": 1, "status": ["ok"]}, "status"),
         ({"task_id": "a", "reward": 1, "threshold": "1"}, "threshold"),
+        ({"task_id": "a", "reward": 1, "threshold": 5}, "threshold"),
         (["a", 1], None),
     ],
 )
@@ -288,3 +289,26 @@ def test_large_sets_stream(tmp_path: Path) -> None:
     report = pass_at(stream())
     assert (report.rollouts, report.tasks) == (120_000, 30_000)
     assert report.pass_1.value == pytest.approx(np.mean([i % 3 == 0 for i in range(120_000)]))
+
+
+def test_unreadable_records_of_a_file_are_said(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"task_id": "a", "reward": 1}\n{broken\n{"task_id": "b", "reward": 0}\n', encoding="utf-8")
+    report = pass_at(path)
+    assert report.rollouts == 2
+    assert "1 record of the file could not be read" in str(report)
+
+
+def test_columns_extracted_once_serve_several_calls() -> None:
+    from whileai_measure import compare, extract
+
+    rows = rows_of({f"t{i}": [1, 0] for i in range(8)})
+    columns = extract(rows, markers=True, context=True)
+    assert pass_at(columns).pass_1 == pass_at(rows).pass_1
+    assert compare(columns, columns).verdict == "no difference detected"
+    for bad in ({"by": "task_id"}, {"threshold": 0.5}):
+        with pytest.raises(ParameterError, match="extract"):
+            pass_at(columns, **bad)
+    for threshold in (2.0, "1", True):
+        with pytest.raises(ParameterError, match="threshold"):
+            pass_at(rows, threshold=threshold)

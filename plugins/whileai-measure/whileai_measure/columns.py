@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import islice
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,6 +61,7 @@ class Columns:
         repeats: Rows left out because their rollout_id was read before.
         booleans: Rewards given as true or false.
         contradictions: Rows with a reward beside a status that says not scored; they count as not scored.
+        unread: Records of the file that could not be read as rows, one sentence each.
         markers: Values by name, each of shape (N,), NaN where absent; empty unless asked for.
         labels: One label per row, by the name asked for.
         scorers: Rows by `(scorer id, version, threshold)`; empty unless asked for.
@@ -78,6 +79,7 @@ class Columns:
     repeats: int = 0
     booleans: int = 0
     contradictions: int = 0
+    unread: tuple[str, ...] = ()
     markers: dict[str, Floats] = field(default_factory=dict)
     labels: dict[str, list[Any]] = field(default_factory=dict)
     scorers: dict[tuple[str, str, float], int] = field(default_factory=dict)
@@ -93,6 +95,9 @@ class Columns:
     def left_out(self) -> list[str]:
         """Return one sentence for each kind of row that is left out or read in another way than written."""
         notes = []
+        if self.unread:
+            records = f"{len(self.unread)} record{'s' if len(self.unread) > 1 else ''}"
+            notes.append(f"{records} of the file could not be read and are left out, the first: {self.unread[0]}")
         if self.not_scored:
             by_status = ", ".join(f"{count} {status}" for status, count in self.not_scored.items())
             notes.append(
@@ -200,11 +205,11 @@ class _Block:
         return [label(dict(zip(names, values, strict=True))) for values in zip(*self.table.values(), strict=True)]
 
 
-def _blocks(source: RowsLike) -> Iterator[_Block]:
+def _blocks(source: RowsLike, unread: list[str] | None = None) -> Iterator[_Block]:
     if isinstance(source, str | Path):
         from whileai_measure.files import read_file
 
-        source = read_file(Path(source))
+        source = read_file(Path(source), unread)
     top = type(source).__module__.partition(".")[0]
     if top in FRAMES and hasattr(source, "columns"):
         yield _Block(None, _frame(source, top), 0)
@@ -341,12 +346,23 @@ def extract(
         RowError: A row or a field cannot be read; names both.
         ParameterError: The source is none of the accepted kinds.
     """
+    number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
+    if threshold is not None and not (number and 0.0 <= threshold <= 1.0):
+        raise ParameterError(f"threshold must be a number in [0, 1], not {threshold!r}", fix="pass threshold=1.0")
     if isinstance(source, Columns):
+        missing = [name for name in labels or () if name not in source.labels]
+        if missing or threshold is not None:
+            what = f"the label {missing[0]}" if missing else "another threshold"
+            raise ParameterError(
+                f"columns that were extracted without {what} cannot have it now",
+                fix="pass the rows, or extract them again",
+            )
         return source
+    unread: list[str] = []
     reader = _Reader(threshold, markers, context, labels or {})
-    for block in _blocks(source):
+    for block in _blocks(source, unread):
         reader.add(block)
-    return reader.finish()
+    return replace(reader.finish(), unread=tuple(unread))
 
 
 class _Reader:
@@ -459,6 +475,7 @@ class _Reader:
         if set(map(type, given)) == {type(None)}:
             return np.full(block.size, THRESHOLD.value)
         limit, _, _ = _numbers(given, "threshold", block.start)
+        limit = _in_unit(limit, "threshold", block.start)
         return np.where(np.isnan(limit), THRESHOLD.value, limit)
 
     def _endings(self, block: _Block) -> tuple[Bools, Bools]:
@@ -478,22 +495,22 @@ class _Reader:
 
     def _add_markers(self, block: _Block) -> None:
         rows = block.get("markers")
-        names: dict[str, None] = {}
-        for i, marks in enumerate(rows):
-            if marks is None:
-                continue
-            if not isinstance(marks, Mapping):
+        for kind in set(map(type, rows)):
+            if kind is not type(None) and not issubclass(kind, Mapping):
+                bad = next(i for i, marks in enumerate(rows) if type(marks) is kind)
                 raise RowError(
-                    f"markers must be a mapping, not {type(marks).__name__}",
+                    f"markers must be a mapping, not {kind.__name__}",
                     fix='use {"name": value}',
-                    row=block.start + i,
+                    row=block.start + bad,
                     field="markers",
                 )
-            names.update(dict.fromkeys(marks))
-        flat = {} if block.table is None else {k: v for k, v in block.table.items() if k.startswith("markers.")}
-        for name in names:
-            values = [None if marks is None else marks.get(name) for marks in rows]
+        for name in dict.fromkeys(chain.from_iterable(marks for marks in rows if marks is not None)):
+            try:
+                values = list(map(itemgetter(name), rows))
+            except (KeyError, TypeError):
+                values = [None if marks is None else marks.get(name) for marks in rows]
             self._add_marker(str(name), values, block.start)
+        flat = {} if block.table is None else {k: v for k, v in block.table.items() if k.startswith("markers.")}
         for key, values in flat.items():
             self._add_marker(key.removeprefix("markers."), values, block.start)
 
@@ -512,11 +529,10 @@ class _Reader:
         return [v if isinstance(v, str | int | float | bool | None) else repr(v) for v in values]
 
     def _add_context(self, block: _Block, limit: Floats, ids: list[str]) -> None:
-        for scorer, bound in zip(block.get("scorer"), limit.tolist(), strict=True):
-            if isinstance(scorer, Mapping):
-                self.scorers[str(scorer.get("id")), str(scorer.get("version") or ""), bound] += 1
-            else:
-                self.scorers["", "", bound] += 1
+        scorers = [s if type(s) is dict or isinstance(s, Mapping) else {} for s in block.get("scorer")]
+        names = [str(s.get("id") or "") for s in scorers]
+        versions = [str(s.get("version") or "") for s in scorers]
+        self.scorers.update(zip(names, versions, limit.tolist(), strict=True))
         for task, prompt in zip(ids, block.get("prompt"), strict=True):
             if prompt is not None and task not in self.prompts:
                 self.prompts[task] = hash(prompt if isinstance(prompt, str) else repr(prompt))

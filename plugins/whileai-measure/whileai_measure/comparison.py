@@ -233,7 +233,7 @@ def compare(
         threshold: Reward from which a rollout passes, instead of the row's own.
         cluster: Label of tasks that are one independent unit; differences are averaged within it first.
         confidence: Level of the intervals; 1 - confidence is the size of the test.
-        min_shared: Refuse when less than this share of the tasks of either side is on both.
+        min_shared: Refuse when less than this share of all tasks is on both sides.
         share_gap: Difference in truncated or scored share that is never held against the comparison.
         pseudo: Pseudo differences in the least width of the interval.
         equivalence_alpha: Error rate of "no difference larger than X".
@@ -557,7 +557,8 @@ def _reasons(
     size = abs(change.delta) if change.delta is not None else 0.0
     detected = change.verdict in ("improved", "regressed", "within noise")
     shared = len(sides.in_a)
-    if paired and (a.tasks or b.tasks) and shared < min_shared * max(len(a.tasks), len(b.tasks)):
+    every = len(a.tasks) + len(b.tasks) - shared
+    if paired and every and shared < min_shared * every:
         text = f"only {shared} tasks are on both sides of {len(a.tasks)} before and {len(b.tasks)} after"
         found["shared"] = (True, f"{text}: another exam, not a change")
     if a.scorers.keys() != b.scorers.keys() and a.scorers and b.scorers:

@@ -39,7 +39,7 @@ EXACT_TASKS = Sourced(
 SEED = Sourced(0, "seed of resampling and sign flips: the same input gives the same interval", "convention, untested")
 MIN_SHARED = Sourced(
     0.5,
-    "a comparison is refused when fewer than this share of the tasks of either side is on both",
+    "a comparison is refused when fewer than this share of all tasks is on both sides",
     "public reports: two runs that share 7 of 41 tasks are different exams; the value is convention, untested",
 )
 SHARE_GAP = Sourced(

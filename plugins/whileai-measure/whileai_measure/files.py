@@ -8,21 +8,22 @@ from pathlib import Path
 from typing import Any
 
 from whileai_kernel.errors import ParameterError
+from whileai_measure.columns import safe
 
 __all__ = ["read_file"]
 
 HEAD = 65_536  # bytes a source may look at to recognise a file
 
 
-def read_file(path: Path) -> Iterator[dict[str, Any]]:
+def read_file(path: Path, unread: list[str] | None = None) -> Iterator[dict[str, Any]]:
     """Yield the rows of a file.
 
-    Every registered source is asked how sure it is that the file is its own; the surest reads it. Records that it
-    cannot read are reported as one warning with their number and the first of them. Without a source that knows the
-    file it is read as JSON lines of rows.
+    Every registered source is asked how sure it is that the file is its own; the surest reads it. Without a source that
+    knows the file it is read as JSON lines of rows. A record that cannot be read costs that record alone.
 
     Args:
         path: An existing file.
+        unread: Is given one sentence per record that could not be read; without it these are one warning.
 
     Raises:
         ParameterError: There is no such file.
@@ -44,12 +45,14 @@ def read_file(path: Path) -> Iterator[dict[str, Any]]:
         sure = float(make("sources", entry.id).sniff(path, head))
         if sure > best[0]:
             best = (sure, entry.id)
-    if not best[1]:
-        yield from read_rows(path)
-        return
     problems: list[Any] = []
-    yield from make("sources", best[1]).read(path, on_problem=problems.append)
-    if problems:
+    reader = (
+        make("sources", best[1]).read(path, on_problem=problems.append) if best[1] else read_rows(path, problems.append)
+    )
+    yield from reader
+    if unread is not None:
+        unread += [safe(str(problem), 200) for problem in problems]
+    elif problems:
         warnings.warn(
             f"{path.name}: {len(problems)} records could not be read and are left out, the first: {problems[0]}",
             stacklevel=2,

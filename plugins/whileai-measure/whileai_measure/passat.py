@@ -209,8 +209,6 @@ def pass_at(
     ks = _check_k(k)
     check_kind(interval)
     check_confidence(confidence)
-    if threshold is not None and not 0.0 <= threshold <= 1.0:
-        raise ParameterError(f"threshold must lie in [0, 1], not {threshold!r}", fix="pass threshold=1.0")
     labels: dict[str, Label] = {}
     for name, label in (("cluster", cluster), ("by", by), ("weight", weight)):
         if label is not None:
@@ -416,20 +414,15 @@ def _notes(
     notes = []
     if not columns.read:
         return ["there are no rows: nothing is estimated"]
+    notes += columns.left_out()
     missing = sum(columns.not_scored.values())
     if missing:
-        by_status = ", ".join(f"{count} {status}" for status, count in columns.not_scored.items())
         low, high = _bounds(columns, every, None) or (0.0, 1.0)
-        notes.append(
-            f"{missing} of {columns.read} rows not scored ({by_status}) and not counted; "
-            f"pass@1 would lie in {low:.2f}..{high:.2f} if all of them failed or all passed"
-        )
+        notes.append(f"pass@1 would lie in {low:.2f}..{high:.2f} if all rows that are not scored failed or all passed")
     unscored = int((seen & ~have).sum())
     if unscored:
         names = _names([columns.tasks[i] for i in np.flatnonzero(seen & ~have)[: NAMES_SHOWN.value]], unscored)
         notes.append(f"{unscored} tasks have no scored rollout and are left out: {names}")
-    if columns.contradictions:
-        notes.append(f"{columns.contradictions} rows have a reward beside a status that says not scored: not scored")
     cut = int(columns.truncated[every].sum())
     if cut:
         share = cut / len(columns.code)
@@ -441,10 +434,6 @@ def _notes(
     failed = int(columns.failed[every].sum())
     if failed:
         notes.append(f"{failed} of {len(columns.code)} runs failed before they ended")
-    if columns.repeats:
-        notes.append(f"{columns.repeats} rows repeat a rollout_id and are left out")
-    if columns.booleans:
-        notes.append(f"{columns.booleans} rewards are booleans, read as 1 and 0")
     for size in ks:
         short = int((n[have] < size).sum())
         if short and at[size].value is None:

@@ -43,7 +43,8 @@ def esc(text: object) -> str:
 def _svg(width: int, height: int, title: str, body: Sequence[str]) -> str:
     head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
     return (
-        f'{head}role="img" {STYLE}><title>{esc(title)}</title><rect width="{width}" height="{height}" fill="#fff"/>'
+        f'{head}role="img" style="vertical-align:top" {STYLE}><title>{esc(title)}</title>'
+        f'<rect width="{width}" height="{height}" fill="#fff"/>'
         f'<text x="8" y="16" fill="{INK}" font-weight="600">{esc(title)}</text>{"".join(body)}</svg>'
     )
 
@@ -92,11 +93,11 @@ def interval_plot(
         )
         body.append(
             f'<line x1="{x(lo):.1f}" x2="{x(hi):.1f}" y1="{y:.1f}" y2="{y:.1f}" stroke="{BLUE}" stroke-width="5" '
-            'stroke-opacity="0.45" stroke-linecap="round"/>'
+            'stroke-opacity="0.45"/>'
             f'<circle cx="{x(value):.1f}" cy="{y:.1f}" r="4" fill="{BLUE}"/>'
         )
-        text = f"{value:+.2f}" if zero else f"{value:.2f}"
-        body.append(f'<text x="{left + 348}" y="{y + 4:.1f}" fill="{INK}">{text} [{lo:.2f}..{hi:.2f}]</text>')
+        text = f"{value:+.2f} [{lo:+.2f}..{hi:+.2f}]" if zero else f"{value:.2f} [{lo:.2f}..{hi:.2f}]"
+        body.append(f'<text x="{left + 348}" y="{y + 4:.1f}" fill="{INK}">{text}</text>')
     return _svg(width + 60, height, title, body)
 
 
@@ -192,7 +193,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 def report_html(lines: Sequence[str], *parts: str) -> str:
     """Return a report as HTML: its text lines, then tables and pictures."""
-    text = "".join(f"<div>{html.escape(line)}</div>" for line in lines)
+    text = "".join(f'<div style="white-space:pre-wrap">{html.escape(line)}</div>' for line in lines)
     return f'<div class="whileai-report">{text}{"".join(parts)}</div>'
 
 
@@ -207,7 +208,9 @@ def pass_at_plot(report: PassAt) -> str:
         items = [_item(name, part.pass_1) for name, part in parts.items()]
         title = "pass@1 per slice"
     else:
-        named = [("pass@1", report.pass_1), ("mean reward", report.mean_reward)]
+        named = [("pass@1", report.pass_1)]
+        if report.fractional:
+            named.append(("mean reward", report.mean_reward))
         named += [(f"pass^{k}", e) for k, e in sorted(report.hat.items()) if k > 1]
         named += [(f"pass@{k}", e) for k, e in sorted(report.at.items()) if k > 1]
         items = [_item(name, e) for name, e in named]

@@ -1,0 +1,127 @@
+"""How fast whileai-measure answers, and how it grows: pass_at, compare, reading from JSON lines.
+
+    python tests/bench/measure_speed.py            (sizes up to 1,000,000 rows; about two minutes)
+    python tests/bench/measure_speed.py --small    (a tenth of it)
+
+Beside it stands the plain Python loop that a reader would write for pass@1 alone, without any interval. CPU seconds are
+of one thread (the BLAS threads are set to one); peak memory is that of the process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import resource
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from whileai_kernel.rowio import read_rows, write_rows
+from whileai_measure import compare, extract, pass_at
+
+Row = dict[str, Any]
+
+
+def rows(tasks: int, k: int, markers: int = 0, seed: int = 0) -> Iterator[Row]:
+    """Yield rows as an engine would write them, without messages."""
+    rng = np.random.default_rng([seed, tasks, k])
+    rate = rng.beta(2, 2, tasks)
+    passes = (rng.random((tasks, k)) < rate[:, None]).astype(float).tolist()
+    for i, group in enumerate(passes):
+        values = rng.random((k, markers)).tolist()
+        for j, reward in enumerate(group):
+            yield {
+                "schema_version": 1,
+                "task_id": f"task_{i}",
+                "rollout_id": f"rollout_{seed}_{i}_{j}",
+                "index": j,
+                "prompt": f"prompt {i}",
+                "final_text": "done",
+                "reward": reward,
+                "status": "ok",
+                "markers": {f"m{m}": v for m, v in enumerate(values[j])},
+                "threshold": 1.0,
+                "scorer": {"id": "verify/exact", "version": "1", "kind": "rule"},
+                "finish_reason": "stop",
+                "outcome": "completed",
+            }
+
+
+def plain(data: list[Row]) -> float:
+    """Return pass@1 as a loop would."""
+    groups: dict[str, list[float]] = defaultdict(list)
+    for row in data:
+        groups[row["task_id"]].append(float(row["reward"] >= row["threshold"]))
+    return sum(sum(g) / len(g) for g in groups.values()) / len(groups)
+
+
+def best(call: Callable[[], Any], times: int = 3) -> tuple[float, float]:
+    """Return the smallest wall and CPU seconds of a few runs."""
+    out = []
+    for _ in range(times):
+        wall, cpu = time.perf_counter(), time.process_time()
+        call()
+        out.append((time.perf_counter() - wall, time.process_time() - cpu))
+    return min(w for w, _ in out), min(c for _, c in out)
+
+
+def peak() -> float:
+    """Return the peak memory of the process in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def line(what: str, size: str, wall: float, cpu: float, note: str = "") -> None:
+    """Print one line of the table."""
+    print(f"| {what} | {size} | {wall:.3f} | {cpu:.3f} | {peak():.0f} | {note} |", flush=True)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--small", action="store_true", help="a tenth of the sizes")
+    scale = 10 if parser.parse_args().small else 1
+    if os.environ.get("OPENBLAS_NUM_THREADS") != "1":  # read when numpy loads, so the program starts again
+        os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+        os.execv(sys.executable, [sys.executable, *sys.argv])
+    print(f"Python {platform.python_version()}, {os.cpu_count()} cores, numpy {np.__version__}\n")
+    print("| call | size | wall s | CPU s | peak MB | note |\n| --- | --- | --- | --- | --- | --- |")
+    for tasks in (1_000, 10_000, 100_000):
+        tasks //= scale
+        data = list(rows(tasks, 8))
+        loop, loop_cpu = best(lambda data=data: plain(data))
+        line("plain loop, pass@1 only", f"{tasks} x 8", loop, loop_cpu)
+        only, only_cpu = best(lambda data=data: extract(data))
+        line("extract", f"{tasks} x 8", only, only_cpu)
+        wall, cpu = best(lambda data=data: pass_at(data))
+        line("pass_at, default intervals", f"{tasks} x 8", wall, cpu, f"{only_cpu / cpu:.0%} of it extraction")
+    for tasks in (1_000, 10_000, 30_000):
+        tasks //= scale
+        before, after = list(rows(tasks, 4, 10, 1)), list(rows(tasks, 4, 10, 2))
+        wall, cpu = best(lambda a=before, b=after: compare(a, b))
+        line("compare, 10 markers", f"{tasks} x 4", wall, cpu)
+    del before, after, data
+    with tempfile.TemporaryDirectory() as folder:
+        for tasks in (25_000, 250_000):
+            path, count = Path(folder) / "rows.jsonl", tasks // scale
+            write_rows(path, rows(count, 4))
+            wall, cpu = best(lambda path=path: sum(1 for _ in read_rows(path)), 1)
+            line("read_rows alone", f"{count * 4} rows of JSON lines", wall, cpu)
+            total, total_cpu = best(lambda path=path: pass_at(path), 1)
+            line(
+                "pass_at(path)",
+                f"{count * 4} rows of JSON lines",
+                total,
+                total_cpu,
+                f"{cpu / total_cpu:.0%} of it reading",
+            )
+
+
+if __name__ == "__main__":
+    main()
