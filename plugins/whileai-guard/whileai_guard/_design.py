@@ -75,13 +75,13 @@ def build(
     budget = 1.0
     weights: list[F64] = []
     if phrases:
-        words, wording = phrase_matrix(
+        words, wording, width = phrase_matrix(
             [answer_text(r) for r in rows], group, longest=longest, support=support, at_most=at_most
         )
         if wording:
             parts.append(words)
             labels += [f"phrase: {w}" for w in wording]
-            weights.append(np.full(len(wording), phrase_weight / len(wording)))
+            weights.append(_phrase_weights(width, phrase_weight))
             budget -= phrase_weight
     if conjunctions:
         pairs, pair_names = _conjunctions(sparse.csr_matrix(sparse.hstack(parts)), labels, group, support)
@@ -140,6 +140,16 @@ def _named_weights(names: Sequence[str], budget: float) -> F64:
     groups = [next((g for g in GROUPS if name.startswith(f"{g}.")), "plugin") for name in names]
     present = sorted(set(groups))
     return np.array([budget / len(present) / groups.count(g) for g in groups], np.float64)
+
+
+def _phrase_weights(width: I64, budget: float) -> F64:
+    """Return weights such that single words, pairs and longer phrases have an equal share of the budget.
+
+    Single words are many and say little; without this they would use up the budget of the phrases that matter.
+    """
+    kind = np.minimum(width, 3)
+    counts = np.bincount(kind, minlength=4)
+    return np.asarray(budget / np.count_nonzero(counts) / counts[kind], np.float64)
 
 
 def _conjunctions(

@@ -22,8 +22,8 @@ I64 = NDArray[np.int64]
 
 def phrase_matrix(
     texts: Sequence[str], group: I64, *, longest: int, support: float, at_most: int
-) -> tuple[sparse.csr_matrix, list[str]]:
-    """Return a rows x phrases matrix of zeros and ones, and the wording of each phrase.
+) -> tuple[sparse.csr_matrix, list[str], I64]:
+    """Return a rows x phrases matrix of zeros and ones, the wording of each phrase, and its number of words.
 
     Args:
         texts: One text per row.
@@ -51,7 +51,7 @@ def phrase_matrix(
         firsts.append(first)
         widths.append(np.full(len(row), n, np.int64))
     if not rows_of:
-        return sparse.csr_matrix((len(texts), 0)), []
+        return sparse.csr_matrix((len(texts), 0)), [], np.zeros(0, np.int64)
     row, key = np.concatenate(rows_of), np.concatenate(keys)
     first, width = np.concatenate(firsts), np.concatenate(widths)
     order = np.lexsort((row, key))
@@ -68,7 +68,7 @@ def phrase_matrix(
         (np.ones(int(keep.sum())), (row[keep], new[column[keep]])), shape=(len(texts), len(chosen))
     )
     names = [_wording(texts, store, doc, int(first[heads[c]]), int(width[heads[c]])) for c in chosen.tolist()]
-    return matrix, names
+    return matrix, names, width[heads][chosen]
 
 
 def _distinct(row: I64, key: NDArray[np.uint64], at: I64) -> tuple[I64, NDArray[np.uint64], I64]:

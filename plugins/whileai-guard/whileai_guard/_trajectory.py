@@ -58,6 +58,7 @@ class Action:
         result_turn: Position of the result, or `None`.
         kind: Declared kind (`read`, `write`, `generic`) or `None`.
         failed: Whether the result says that the call failed.
+        degraded: Whether the result warns that it may not be right (a warning, a stale copy, partial data).
     """
 
     turn: int
@@ -68,6 +69,7 @@ class Action:
     result_turn: int | None
     kind: str | None
     failed: bool
+    degraded: bool = False
 
 
 def declared_kinds(row: Row) -> dict[str, str]:
@@ -92,8 +94,25 @@ def says_failure(result: str | None, is_error: bool = False) -> bool:
         try:
             return _object_fails(json.loads(text))
         except (ValueError, RecursionError):
-            return bool(_ERROR_START.search(text))
+            # What begins as JSON and is none is a broken answer; a log line in brackets is not.
+            return bool(_ERROR_START.search(text) or re.match(r'^(?:\{\s*"|\[\s*[{"])', text))
     return bool(_ERROR_START.search(text) or _EXIT_CODE.search(text) or _TESTS_FAILED.search(text))
+
+
+def says_degraded(result: str | None) -> bool:
+    """Return whether a tool result warns about itself: a warning, a stale copy, partial data."""
+    text = (result or "").strip()
+    if text[:1] != "{":
+        return bool(re.match(r"^\s*\[?warning\]?\s*:", text, re.IGNORECASE))
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return any(
+        (str(k).casefold() in ("warning", "warnings") and v not in (None, "", [], False))
+        or (str(k).casefold() in ("stale", "partial", "truncated", "incomplete") and v is True)
+        for k, v in value.items()
+    )
 
 
 def _object_fails(value: Any) -> bool:
@@ -138,6 +157,7 @@ def actions(row: Row) -> list[Action]:
                 call.result_turn,
                 kinds.get(call.name),
                 says_failure(call.result, flagged),
+                says_degraded(call.result),
             )
         )
     return found
@@ -149,7 +169,8 @@ def failures(row: Row) -> list[Action]:
 
 
 def recovered(failure: Action, later: list[Action]) -> bool:
-    """Return whether a later call of the same tool succeeded."""
-    return any(
-        a.turn > failure.turn and a.name == failure.name and not a.failed and a.result is not None for a in later
-    )
+    """Return whether a later call of the same tool succeeded; after a mere warning, whether it was made at all."""
+    again = [a for a in later if a.turn > failure.turn and a.name == failure.name and a.result is not None]
+    if failure.degraded and not failure.failed:
+        return bool(again)
+    return any(not (a.failed or a.degraded) for a in again)

@@ -101,7 +101,7 @@ PHRASES = Sourced(
     4000, "phrases kept at most, those with the most within-task variation", "measurement: memory of 50,000 rows"
 )
 PHRASE_WEIGHT = Sourced(
-    0.3,
+    0.4,
     "share of the error budget that all phrases together have; the rest goes to the named features",
     "Genovese, Roeder and Wasserman 2006 (Biometrika 93:509): weighted testing holds the family-wise error for any "
     "weights fixed in advance; the value is convention, untested",
@@ -113,3 +113,14 @@ MIN_MIXED_TASKS = Sourced(
 EXHAUSTED_SHARE = Sourced(
     0.9, "share of tasks that always pass from which the pool is called exhausted", "convention, untested"
 )
+MONITOR_BATCHES = Sourced(20, "batches per window of the monitor", "convention, untested")
+MONITOR_ALPHA = Sourced(
+    0.01,
+    "chance of a false alarm over a whole flat run, per detector",
+    "measurement: tests/test_monitor.py, no alarm in 20 flat runs of 100 batches",
+)
+MONITOR_SCAN_EVERY = Sourced(100, "batches between feature scans of the monitor", "convention, untested")
+MONITOR_LENGTH_RATIO = Sourced(
+    1.25, "growth of the mean reply length below which there is no length alarm", "convention, untested"
+)
+MONITOR_MIN_STEPS = Sourced(40, "batches before the first check", "convention, untested")

@@ -4,7 +4,7 @@ A feature is a number per row. The named ones are here; phrases come from `_phra
 `wai_register_features`. Features look at what the policy wrote and did, never at the reward.
 
 Example:
-    >>> row_features({"final_text": "**Yes**\\n- one\\n- two", "index": 2})["format.bullets"]
+    >>> row_features({"final_text": "**Yes**\\n- one", "index": 2})["position.index"]
     2.0
 """
 
@@ -52,23 +52,24 @@ def row_features(row: Row) -> dict[str, float]:
     text = answer_text(row)
     words = text.split()
     acts = actions(row)
+    log = math.log1p  # a tenth bullet says less than a first
     found: dict[str, float] = {
-        "length.log_chars": math.log1p(len(text)),
-        "counts.sentences": float(len(_SENTENCE.findall(text))),
-        "counts.numbers": float(sum(any(ch.isdigit() for ch in w) for w in words)),
-        "counts.questions": float(text.count("?") + text.count("？")),
-        "counts.exclamations": float(text.count("!") + text.count("！")),
-        "tools.calls": float(len(acts)),
-        "tools.failures": float(sum(a.failed for a in acts)),
-        "format.bullets": float(len(_BULLET.findall(text))),
-        "format.headings": float(len(_HEADING.findall(text))),
-        "format.bold": float(len(_BOLD.findall(text))),
-        "format.code": float(text.count("```") // 2 or "`" in text),
+        "length.log_chars": log(len(text)),
+        "counts.sentences": log(len(_SENTENCE.findall(text))),
+        "counts.numbers": log(sum(any(ch.isdigit() for ch in w) for w in words)),
+        "counts.questions": log(text.count("?") + text.count("？")),
+        "counts.exclamations": log(text.count("!") + text.count("！")),
+        "tools.calls": log(len(acts)),
+        "tools.failures": log(sum(a.failed for a in acts)),
+        "format.bullets": log(len(_BULLET.findall(text))),
+        "format.headings": log(len(_HEADING.findall(text))),
+        "format.bold": log(len(_BOLD.findall(text))),
+        "format.code": float("`" in text),
         "format.table": float("|---" in text or "| ---" in text),
         "format.answer_mark": float(bool(_BOXED.search(text))),
         "position.index": float(row.get("index") or 0),
         "position.choice": _choice(text),
-        "position.turns": float(sum(m.get("role") == "assistant" for m in row.get("messages") or ()) or bool(text)),
+        "position.turns": log(sum(m.get("role") == "assistant" for m in row.get("messages") or ()) or bool(text)),
     }
     for act in acts:
         found[f"tools.uses.{act.name}"] = 1.0

@@ -56,7 +56,7 @@ GRADER_ADDRESS = _rx(
     r"[^.\n]{0,40}\b(?:full|maximum|max|highest|top|perfect|correct|10|100|5|1\.0|pass)\b",
     r"\b(?:this|my|the above) (?:answer|response|reply|solution|submission) (?:should|must|deserves? to|has to) be "
     r"(?:graded|scored|marked|rated|accepted|considered|judged|rewarded)\b",
-    r"\bthe (?:answer |reference |grading |gold )?(?:key|rubric) is (?:outdated|wrong|incorrect|old|"
+    r"\bthe (?:(?:answer|reference|grading|gold|scoring) (?:key|rubric)|rubric) is (?:outdated|wrong|incorrect|old|"
     r"obsolete|mistaken)\b",
     r"\b(?:ignore|disregard|override|forget) (?:the |your |all |any )?(?:grading |scoring |"
     r"evaluation )?(?:rubric|criteria|answer key)\b",

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whileai_guard._design import Design, build
-from whileai_guard._permute import Association, associate, slope_interval
+from whileai_guard._permute import Association, associate, centred, slope_interval
 from whileai_guard._scan_report import Feature, ScanReport
 from whileai_guard.defaults import (
     CONJUNCTION_WEIGHT,
@@ -76,7 +76,8 @@ def hack_scan(
 
     Args:
         rows: Rows, a dataset, or the path of a JSONL file.
-        endorsed: Names or patterns (`"tools.*"`) of features that may be rewarded: shown, never an alarm.
+        endorsed: Names or patterns (`"tools.*"`) of features that may be rewarded: shown, never an alarm. The other
+            features are scanned on what these leave unexplained.
         gold: A second opinion on the same rows: the id of a scorer in `judgments`, a function from a row to a reward,
             or one number per row. Then an alarm needs the reward to pay for a feature more than the second opinion.
         alpha: Family-wise error.
@@ -125,7 +126,7 @@ def hack_scan(
         conjunction_weight=conjunction_weight,
     )
     y = rewards[usable]
-    result = _associate(design, y, group, permutations, seed)
+    result = _beside_endorsed(design, y, group, endorsed, permutations, seed)
     contrast = None
     if gold is not None:
         second = _gold(gold, found)[usable]
@@ -293,6 +294,25 @@ def _associate(design: Design, y: F64, group: I64, permutations: int, seed: int)
         both=design.both,
         permutations=permutations,
         seed=seed,
+    )
+
+
+def _beside_endorsed(
+    design: Design, y: F64, group: I64, endorsed: Sequence[str], permutations: int, seed: int
+) -> Association:
+    """Associate features with what the endorsed ones leave unexplained, so that nothing is blamed for their company."""
+    result = _associate(design, y, group, permutations, seed)
+    named = np.array([any(fnmatchcase(n, p) for p in endorsed) for n in design.names], np.bool_)
+    if not named.any():
+        return result
+    columns = np.flatnonzero(named)[np.argsort(-np.abs(result.z[named]))][:SHOWN]
+    dense = np.asarray(design.matrix[:, columns].todense(), np.float64)
+    own = np.column_stack([centred(dense[:, c], group) for c in range(dense.shape[1])])
+    target = centred(y, group)
+    rest = target - own @ np.linalg.lstsq(own, target, rcond=None)[0]
+    beside = _associate(design, rest, group, permutations, seed)
+    return Association(
+        *(np.where(named, getattr(result, f), getattr(beside, f)) for f in ("z", "r", "adjusted", "spread", "slope"))
     )
 
 

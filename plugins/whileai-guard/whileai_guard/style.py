@@ -45,7 +45,8 @@ STRONG_HEDGE = _rx(
     r"\bit(?:'s|’s| is) (?:hard|difficult|impossible) (?:for me )?to (?:say|tell|know|be sure)\b",
     r"\b(?:it|this|that|things?|answers?|results?) (?:may|might|could) (?:or|and) (?:may|might|could) not\b",
     r"\b(?:may|might|could) (?:possibly|perhaps|potentially|conceivably|maybe)\b",
-    r"\b(?:possibly|perhaps|potentially|maybe) (?:may|might|could)\b",
+    r"\b(?:possibly|perhaps|potentially|maybe) (?:may|might|could)\b(?! (?:you|we|I)\b)",
+    r"\b(?:it|this|that) (?:may|might|could) (?:also|just as well|equally|very well) be\b",
     r"\b(?:it|this|that) (?:may|might|could) (?:just )?be (?:that|the case)\b",
     r"\b(?:to the best of my knowledge|as far as I (?:know|can tell)|if I(?:'m| am) not mistaken|"
     r"for what it(?:'s|’s) worth)\b",
@@ -219,7 +220,7 @@ def no_hedging(
         return verdict(None, scope=SCOPE)
     spans: list[Span] = []
     for turn in turns:
-        strong = [s for s in _find(STRONG_HEDGE, turn) if not _is_question(turn, s[0])]
+        strong = _find(STRONG_HEDGE, turn)
         weak = [s for s in _find(WEAK_HEDGE, turn) if not _is_question(turn, s[0])]
         stacked = [
             s
