@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - recorded shapes are easier to compare on one line
 """Files, kinds, masks and what is left out, without any trainer's library."""
 
 from __future__ import annotations
@@ -27,7 +28,15 @@ CALLS = [
     {"id": "a", "type": "function", "function": {"name": "get", "arguments": '{"k": 1}'}},
     {"id": "b", "type": "function", "function": {"name": "get", "arguments": '{"k": 2}'}},
 ]
-TOOL = {"type": "function", "function": {"name": "get", "description": "d", "parameters": {"type": "object", "properties": {"k": {"type": "integer"}}}}, "x-kind": "read"}
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "get",
+        "description": "d",
+        "parameters": {"type": "object", "properties": {"k": {"type": "integer"}}},
+    },
+    "x-kind": "read",
+}
 
 
 def agent_row(**changes: Any) -> dict[str, Any]:
@@ -64,7 +73,16 @@ def test_chat_records_hold_what_a_trainer_needs_and_nothing_private(tmp_path: Pa
     first = lines(path)[0]
     assert list(first) == ["messages", "tools", "task_id", "rollout_id", "reward", "status", "group"]
     assert first["group"] == {"id": "t", "size": 2, "scored": 2, "mean": 0.5, "std": pytest.approx(0.5**0.5)}
-    assert [m["role"] for m in first["messages"]] == ["system", "user", "assistant", "tool", "tool", "assistant", "tool", "assistant"]
+    assert [m["role"] for m in first["messages"]] == [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "tool",
+        "assistant",
+        "tool",
+        "assistant",
+    ]
     assert [(c.id, c.result) for c in tool_calls(first["messages"])] == [("a", "one"), ("b", "two"), ("c", "three")]
 
 
@@ -129,7 +147,10 @@ def test_line_separators_surrogates_and_big_integers_are_never_silently_changed(
     report = export([big], tmp_path / "trl.jsonl", to="trl")
     arguments = lines(tmp_path / "trl.jsonl")[0]["messages"][1]["tool_calls"][0]["function"]["arguments"]
     assert arguments == {"id": "18446744073709551615", "ok": 9007199254740993}
-    assert any("integers beyond 64 bits became text at messages[].tool_calls[].function.arguments.id" in n for n in report.notes)
+    assert any(
+        "integers beyond 64 bits became text at messages[].tool_calls[].function.arguments.id" in n
+        for n in report.notes
+    )
 
 
 @pytest.mark.parametrize(
@@ -145,7 +166,13 @@ def test_line_separators_surrogates_and_big_integers_are_never_silently_changed(
     ],
 )
 def test_arguments_are_encoded_once(target: str, arguments: Any, expected: Any) -> None:
-    chat = [{"role": "assistant", "content": "", "tool_calls": [{"id": "a", "type": "function", "function": {"name": "f", "arguments": arguments}}]}]
+    chat = [
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"id": "a", "type": "function", "function": {"name": "f", "arguments": arguments}}],
+        }
+    ]
     assert encode(chat, target)[0]["tool_calls"][0]["function"]["arguments"] == expected
 
 
@@ -164,7 +191,10 @@ def test_repeated_ids_are_renamed_and_parallel_calls_kept() -> None:
     call = {**CALLS[0], "id": "call_0"}
     chat = [{"role": "user", "content": "q"}]
     for text in ("one", "two"):
-        chat += [{"role": "assistant", "content": "", "tool_calls": [call]}, {"role": "tool", "tool_call_id": "call_0", "content": text}]  # type: ignore[dict-item]
+        chat += [
+            {"role": "assistant", "content": "", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "call_0", "content": text},
+        ]  # type: ignore[dict-item]
     out = encode(chat, "openai")
     ids = [c["id"] for m in out for c in m.get("tool_calls", ())]
     assert len(set(ids)) == 2
@@ -179,7 +209,9 @@ def test_repeated_ids_are_renamed_and_parallel_calls_kept() -> None:
         ([("system", "A."), ("user", "hi"), ("system", "B."), ("assistant", "x")], ["system", "user", "assistant"], "A.\n\nB."),
     ],
 )  # fmt: skip
-def test_instructions_become_one_leading_system_message_for_templates(messages: list[tuple[str, str]], roles: list[str], system: str) -> None:
+def test_instructions_become_one_leading_system_message_for_templates(
+    messages: list[tuple[str, str]], roles: list[str], system: str
+) -> None:
     out = encode([{"role": r, "content": c} for r, c in messages], "hf")
     assert [m["role"] for m in out] == roles
     assert out[0]["content"] == system
@@ -218,7 +250,9 @@ def test_parts_become_text_and_rows_with_images_need_a_word(tmp_path: Path) -> N
         ([("user", "q", None), ("assistant", "", None)], None, "an empty assistant turn"),
     ],
 )  # fmt: skip
-def test_conversations_that_no_trainer_reads_are_left_out_with_the_reason(messages: list[tuple[str, str, str | None]], finish: str | None, dropped: str) -> None:
+def test_conversations_that_no_trainer_reads_are_left_out_with_the_reason(
+    messages: list[tuple[str, str, str | None]], finish: str | None, dropped: str
+) -> None:
     chat: list[dict[str, Any]] = []
     for role, content, call in messages:
         message: dict[str, Any] = {"role": role, "content": content}
@@ -230,7 +264,12 @@ def test_conversations_that_no_trainer_reads_are_left_out_with_the_reason(messag
     assert prepare({"messages": chat, "finish_reason": finish}).dropped == dropped
 
 
-TWO = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}, {"role": "assistant", "content": "d"}]
+TWO = [
+    {"role": "user", "content": "a"},
+    {"role": "assistant", "content": "b"},
+    {"role": "user", "content": "c"},
+    {"role": "assistant", "content": "d"},
+]
 
 
 def test_the_mask_is_said_in_what_the_target_reads_or_the_report_says_that_it_is_not(tmp_path: Path) -> None:
@@ -268,7 +307,11 @@ def test_unroll_gives_one_sample_per_turn_with_what_it_saw(tmp_path: Path) -> No
     assert [len(r["prompt"]) for r in records] == [2, 5, 7]
     assert [len(r["completion"]) for r in records] == [1, 1, 1]
     export([agent_row()], tmp_path / "b.jsonl", to="openai", unroll=True)
-    assert [[m["weight"] for m in r["messages"] if "weight" in m] for r in lines(tmp_path / "b.jsonl")] == [[1], [0, 1], [0, 0, 1]]
+    assert [[m["weight"] for m in r["messages"] if "weight" in m] for r in lines(tmp_path / "b.jsonl")] == [
+        [1],
+        [0, 1],
+        [0, 0, 1],
+    ]
 
 
 def test_reasoning_is_kept_stripped_or_inlined(tmp_path: Path) -> None:
@@ -281,7 +324,9 @@ def test_reasoning_is_kept_stripped_or_inlined(tmp_path: Path) -> None:
     export(tagged, tmp_path / "t.jsonl", to="trl", reasoning="strip")
     assert lines(tmp_path / "t.jsonl")[0]["messages"][-1]["content"] == "Done."
     unfinished = make_rows(["q"], ["<think>plan"])
-    assert export(unfinished, tmp_path / "u.jsonl", to="trl", reasoning="strip").dropped == {"reasoning without a reply": 1}
+    assert export(unfinished, tmp_path / "u.jsonl", to="trl", reasoning="strip").dropped == {
+        "reasoning without a reply": 1
+    }
 
 
 def test_preference_pairs_are_cut_at_the_first_turn_that_differs(tmp_path: Path) -> None:
@@ -311,7 +356,10 @@ def test_prompts_are_written_once_per_task_and_references_only_on_the_reward_sid
     assert [r["task_id"] for r in records] == ["t", "u"]
     assert [m["role"] for m in records[0]["prompt"]] == ["system", "user"]
     assert "4217" not in (tmp_path / "out" / "train.jsonl").read_text(encoding="utf-8")
-    assert lines(tmp_path / "out" / "references.jsonl") == [{"task_id": "t", "reference": "4217"}, {"task_id": "u", "reference": "4217"}]
+    assert lines(tmp_path / "out" / "references.jsonl") == [
+        {"task_id": "t", "reference": "4217"},
+        {"task_id": "u", "reference": "4217"},
+    ]
     assert any("never to the model" in n for n in report.notes)
     assert export(rows, tmp_path / "plain.jsonl", to="trl", kind="prompts").written == 2
     assert not (tmp_path / "plain.references.jsonl").exists()
@@ -341,7 +389,9 @@ def test_group_figures_agree_with_the_definition(rewards: list[float | None]) ->
     assert (figures["size"], figures["scored"]) == (len(rewards), len(scored))
     if len(scored) > 1:
         mean = sum(scored) / len(scored)
-        assert figures["std"] == pytest.approx((sum((r - mean) ** 2 for r in scored) / (len(scored) - 1)) ** 0.5, abs=1e-9)
+        assert figures["std"] == pytest.approx(
+            (sum((r - mean) ** 2 for r in scored) / (len(scored) - 1)) ** 0.5, abs=1e-9
+        )
     else:
         assert figures["std"] is None
 
@@ -350,7 +400,13 @@ def test_eval_records_say_what_was_measured(tmp_path: Path) -> None:
     rows = [agent_row(rollout_id=str(n), reward=r, split="holdout") for n, r in enumerate((1.0, 0.0, None))]
     export(rows, tmp_path / "e.jsonl", to="trl", kind="eval")
     record = lines(tmp_path / "e.jsonl")[0]
-    assert (record["n"], record["scored"], record["mean_reward"], record["pass_rate"], record["split"]) == (3, 2, 0.5, 0.5, "holdout")
+    assert (record["n"], record["scored"], record["mean_reward"], record["pass_rate"], record["split"]) == (
+        3,
+        2,
+        0.5,
+        0.5,
+        "holdout",
+    )
 
 
 def test_held_out_rows_are_not_trained_on_unless_allowed(tmp_path: Path) -> None:
@@ -370,8 +426,17 @@ def test_held_out_rows_are_not_trained_on_unless_allowed(tmp_path: Path) -> None
         ("I see: the customer is allowed one refund per year only.", {"rubric": "the customer is allowed one refund per year only"}, {"quotes privileged context": 1}),
     ],
 )  # fmt: skip
-def test_what_was_hidden_does_not_reach_the_file(tmp_path: Path, reply: str, private: dict[str, Any], dropped: dict[str, int]) -> None:
-    row = {"task_id": "t", "prompt": "How many?", "final_text": reply, "reward": 0.0, "reason": "want 4217", "privileged": private}
+def test_what_was_hidden_does_not_reach_the_file(
+    tmp_path: Path, reply: str, private: dict[str, Any], dropped: dict[str, int]
+) -> None:
+    row = {
+        "task_id": "t",
+        "prompt": "How many?",
+        "final_text": reply,
+        "reward": 0.0,
+        "reason": "want 4217",
+        "privileged": private,
+    }
     report = export([row], tmp_path / "a.jsonl")
     assert report.dropped == dropped
     if "4217" not in reply:
@@ -409,7 +474,12 @@ def test_checks_of_plugins_run_first_and_stop_the_export_by_name(tmp_path: Path)
 def test_unknown_names_and_words_name_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="trl"):
         export([agent_row()], tmp_path / "a.jsonl", to="tlr")
-    for options, said in (({"kind": "stf"}, "sft"), ({"unrol": True}, "unroll"), ({"reasoning": "srip"}, "strip"), ({"train": "lst"}, "last")):
+    for options, said in (
+        ({"kind": "stf"}, "sft"),
+        ({"unrol": True}, "unroll"),
+        ({"reasoning": "srip"}, "strip"),
+        ({"train": "lst"}, "last"),
+    ):
         with pytest.raises(ParameterError, match=f"did you mean '{said}'"):
             export([agent_row()], tmp_path / "a.jsonl", to="trl", **options)
     with pytest.raises(ParameterError, match="privileged is never a column"):
@@ -455,9 +525,16 @@ def test_the_command_line_writes_and_reports(tmp_path: Path) -> None:
     write_rows(tmp_path / "rows.jsonl", [agent_row()])
     command, parser = ExportCommand(), argparse.ArgumentParser()
     command.add_arguments(parser)
-    args = parser.parse_args([str(tmp_path / "rows.jsonl"), "--to", "trl", "--kind", "sft", "--train", "2,5", "--out", str(tmp_path / "dir")])
+    args = parser.parse_args(
+        [str(tmp_path / "rows.jsonl"), "--to", "trl", "--kind", "sft", "--train", "2,5", "--out", str(tmp_path / "dir")]
+    )
     assert command.run(args) == 0
-    assert [m["role"] for m in lines(tmp_path / "dir" / "train.jsonl")[0]["completion"]] == ["assistant", "tool", "tool", "assistant"]
+    assert [m["role"] for m in lines(tmp_path / "dir" / "train.jsonl")[0]["completion"]] == [
+        "assistant",
+        "tool",
+        "tool",
+        "assistant",
+    ]
 
 
 def test_files_and_reports_do_not_depend_on_the_platform_encoding(tmp_path: Path) -> None:

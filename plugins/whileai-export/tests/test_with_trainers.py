@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - recorded shapes are easier to compare on one line
 """Exports under the real `datasets`, `transformers` and `trl`: what is loaded, what is trained, one step of each."""
 
 from __future__ import annotations
@@ -37,7 +38,14 @@ ALTERNATING = (
 DROPS_DEVELOPER = PLAIN.replace("{%- for m in messages %}", "{%- for m in messages if m.role != 'developer' %}")
 FORGETS_REASONING = PLAIN.replace("{%- if m.reasoning_content %}", "{%- if m.reasoning_content and loop.last %}")
 
-TOOL = {"type": "function", "function": {"name": "get", "description": "d", "parameters": {"type": "object", "properties": {"k": {"type": "integer"}}}}}
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "get",
+        "description": "d",
+        "parameters": {"type": "object", "properties": {"k": {"type": "integer"}}},
+    },
+}
 
 
 def call(call_id: str, **arguments: Any) -> dict[str, Any]:
@@ -54,7 +62,16 @@ CHAT = [
     {"role": "tool", "tool_call_id": "c", "content": "three"},
     {"role": "assistant", "content": "Done."},
 ]
-ROW = {"task_id": "t", "rollout_id": "r", "prompt": "ask", "final_text": "Done.", "reward": 1.0, "status": "ok", "tools": [TOOL], "messages": CHAT}
+ROW = {
+    "task_id": "t",
+    "rollout_id": "r",
+    "prompt": "ask",
+    "final_text": "Done.",
+    "reward": 1.0,
+    "status": "ok",
+    "tools": [TOOL],
+    "messages": CHAT,
+}
 
 
 def _call_text(k: int) -> str:
@@ -76,7 +93,9 @@ def base() -> Any:
     raw.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     raw.decoder = tokenizers.decoders.ByteLevel()
     trainer = tokenizers.trainers.BpeTrainer(
-        vocab_size=300, special_tokens=["<|endoftext|>", "<|im_start|>", "<|im_end|>"], initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet()
+        vocab_size=300,
+        special_tokens=["<|endoftext|>", "<|im_start|>", "<|im_end|>"],
+        initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
     )
     raw.train_from_iterator(["some text to learn from"], trainer)
     return transformers.PreTrainedTokenizerFast(tokenizer_object=raw, eos_token="<|im_end|>", pad_token="<|endoftext|>")
@@ -125,7 +144,9 @@ def sft_labels(tokenizer: Any, path: Path, tmp_path: Path, **switches: Any) -> t
         output_dir=str(tmp_path / "run"), max_length=2048, max_steps=1, per_device_train_batch_size=1, bf16=False, use_cpu=True,
         report_to="none", save_strategy="no", logging_steps=1, **switches,
     )  # fmt: skip
-    trainer = trl.SFTTrainer(model=tiny_model(tokenizer), args=args, train_dataset=load(path), processing_class=tokenizer)
+    trainer = trl.SFTTrainer(
+        model=tiny_model(tokenizer), args=args, train_dataset=load(path), processing_class=tokenizer
+    )
     batches = [trainer.data_collator([row]) for row in trainer.train_dataset]
     spans = [trained_spans(tokenizer, b["input_ids"][0].tolist(), b["labels"][0].tolist()) for b in batches]
     return spans, trainer
@@ -143,7 +164,9 @@ def sft_labels(tokenizer: Any, path: Path, tmp_path: Path, **switches: Any) -> t
         ({"unroll": True}, [[2], [5], [7]]),
     ],
 )
-def test_trl_trains_exactly_the_intended_turns(base: Any, tmp_path: Path, options: dict[str, Any], expected: list[list[int]]) -> None:
+def test_trl_trains_exactly_the_intended_turns(
+    base: Any, tmp_path: Path, options: dict[str, Any], expected: list[list[int]]
+) -> None:
     tokenizer = with_template(base, MARKED)
     path = tmp_path / "train.jsonl"
     report = export([ROW], path, to="trl", **options)
@@ -152,9 +175,13 @@ def test_trl_trains_exactly_the_intended_turns(base: Any, tmp_path: Path, option
 
 
 @pytest.mark.parametrize("template", [MARKED, PLAIN, DROPS_DEVELOPER], ids=["marked", "plain", "drops-developer"])
-def test_token_ids_train_exactly_the_intended_turns_whatever_the_template(base: Any, tmp_path: Path, template: str) -> None:
+def test_token_ids_train_exactly_the_intended_turns_whatever_the_template(
+    base: Any, tmp_path: Path, template: str
+) -> None:
     tokenizer = with_template(base, template)
-    for n, (options, expected) in enumerate([({}, [[2, 5, 7]]), ({"train": [2, 7]}, [[2], [7]]), ({"unroll": True}, [[2], [5], [7]])]):
+    for n, (options, expected) in enumerate(
+        [({}, [[2, 5, 7]]), ({"train": [2, 7]}, [[2], [7]]), ({"unroll": True}, [[2], [5], [7]])]
+    ):
         path = tmp_path / f"{n}.jsonl"
         report = export([ROW], path, to="trl", tokenizer=tokenizer, **options)
         spans, _ = sft_labels(tokenizer, path, tmp_path, **report.details["trainer"]["switches"])
@@ -173,7 +200,9 @@ def test_call_arguments_can_be_left_out_of_the_loss(base: Any, tmp_path: Path) -
     assert runs[1].endswith("</tool_call><|im_end|>")
 
 
-def test_a_template_that_forgets_earlier_reasoning_is_refused_for_token_ids_and_right_when_unrolled(base: Any, tmp_path: Path) -> None:
+def test_a_template_that_forgets_earlier_reasoning_is_refused_for_token_ids_and_right_when_unrolled(
+    base: Any, tmp_path: Path
+) -> None:
     tokenizer = with_template(base, FORGETS_REASONING)
     report = export([ROW], tmp_path / "a.jsonl", to="trl", tokenizer=tokenizer)
     assert report.written == 0
@@ -193,7 +222,12 @@ def test_one_sft_step_ends_with_a_finite_loss(base: Any, tmp_path: Path) -> None
 
 def test_dpo_trains_exactly_one_assistant_turn_per_side_and_steps(base: Any, tmp_path: Path) -> None:
     trl = pytest.importorskip("trl")
-    bad = {**ROW, "rollout_id": "bad", "reward": 0.0, "messages": [*CHAT[:5], {"role": "assistant", "content": "I give up."}]}
+    bad = {
+        **ROW,
+        "rollout_id": "bad",
+        "reward": 0.0,
+        "messages": [*CHAT[:5], {"role": "assistant", "content": "I give up."}],
+    }
     path = tmp_path / "pairs.jsonl"
     assert export([ROW, bad], path, to="trl", kind="preference").written == 1
     for template in (MARKED, PLAIN):
@@ -202,8 +236,12 @@ def test_dpo_trains_exactly_one_assistant_turn_per_side_and_steps(base: Any, tmp
             output_dir=str(tmp_path / "run"), max_length=2048, max_steps=1, per_device_train_batch_size=1, bf16=False, use_cpu=True,
             report_to="none", save_strategy="no", logging_steps=1,
         )  # fmt: skip
-        tiny_model(tokenizer).save_pretrained(tmp_path / "model")  # the reference model is loaded from where the policy was
-        trainer = trl.DPOTrainer(model=str(tmp_path / "model"), args=args, train_dataset=load(path), processing_class=tokenizer)
+        tiny_model(tokenizer).save_pretrained(
+            tmp_path / "model"
+        )  # the reference model is loaded from where the policy was
+        trainer = trl.DPOTrainer(
+            model=str(tmp_path / "model"), args=args, train_dataset=load(path), processing_class=tokenizer
+        )
         batch = next(iter(trainer.get_train_dataloader()))
         texts = [
             tokenizer.decode([i for i, m in zip(ids, mask, strict=True) if m])
@@ -237,7 +275,9 @@ ARGUMENTS = [
 
 @pytest.mark.parametrize("arguments", ARGUMENTS)
 @pytest.mark.parametrize("suffix", ["jsonl", "folder", "parquet"])
-def test_arguments_are_loaded_as_they_were_written(tmp_path: Path, arguments: tuple[dict[str, Any], ...], suffix: str) -> None:
+def test_arguments_are_loaded_as_they_were_written(
+    tmp_path: Path, arguments: tuple[dict[str, Any], ...], suffix: str
+) -> None:
     path = tmp_path / ("out" if suffix == "folder" else f"train.{suffix}")
     export(rows_with_arguments(*arguments), path, to="trl")
     if suffix == "folder":
@@ -252,11 +292,25 @@ def test_arguments_are_loaded_as_they_were_written(tmp_path: Path, arguments: tu
 
 def test_tools_with_differing_properties_are_not_merged(tmp_path: Path) -> None:
     def tool(name: str, key: str) -> dict[str, Any]:
-        return {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {key: {"type": "string", "default": "5" if key == "id" else 5}}}}}
+        return {
+            "type": "function",
+            "function": {
+                "name": name,
+                "parameters": {
+                    "type": "object",
+                    "properties": {key: {"type": "string", "default": "5" if key == "id" else 5}},
+                },
+            },
+        }
 
-    rows = [{**r, "tools": [tool(n, k)]} for r, (n, k) in zip(rows_with_arguments({}, {}), [("f", "city"), ("g", "id")], strict=True)]
+    rows = [
+        {**r, "tools": [tool(n, k)]}
+        for r, (n, k) in zip(rows_with_arguments({}, {}), [("f", "city"), ("g", "id")], strict=True)
+    ]
     export(rows, tmp_path / "a.jsonl", to="trl")
-    assert [json.loads(r["tools"])[0]["function"] for r in load(tmp_path / "a.jsonl")] == [t["tools"][0]["function"] for t in rows]
+    assert [json.loads(r["tools"])[0]["function"] for r in load(tmp_path / "a.jsonl")] == [
+        t["tools"][0]["function"] for t in rows
+    ]
     for target, suffix in (("chat", "jsonl"), ("openai", "parquet")):
         folder = tmp_path / target
         export(rows, folder, to=target, file=suffix)
@@ -266,7 +320,14 @@ def test_tools_with_differing_properties_are_not_merged(tmp_path: Path) -> None:
 
 def test_the_load_code_of_the_manifest_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [{**ROW, "answer": "007"}, {**ROW, "rollout_id": "s", "reward": None, "status": "missing", "answer": None}]
-    for n, (target, kind, suffix) in enumerate([("chat", "sft", "jsonl"), ("trl", "rewarded", "jsonl"), ("anthropic", "sft", "parquet"), ("sharegpt", "sft", "jsonl")]):
+    for n, (target, kind, suffix) in enumerate(
+        [
+            ("chat", "sft", "jsonl"),
+            ("trl", "rewarded", "jsonl"),
+            ("anthropic", "sft", "parquet"),
+            ("sharegpt", "sft", "jsonl"),
+        ]
+    ):
         folder = tmp_path / str(n)
         report = export(rows, folder, to=target, kind=kind, file=suffix, columns=["answer"])
         monkeypatch.chdir(folder)
@@ -291,7 +352,9 @@ def test_parquet_has_one_schema_whatever_the_first_row_holds(tmp_path: Path) -> 
     back = list(Chat().read(tmp_path / "0.parquet"))
     export([ROW, *bare], tmp_path / "same.jsonl", kind="sft")
     direct = list(Chat().read(tmp_path / "same.jsonl"))
-    assert [{k: v for k, v in r.items() if v is not None} for r in back] == [{k: v for k, v in r.items() if v is not None} for r in direct]
+    assert [{k: v for k, v in r.items() if v is not None} for r in back] == [
+        {k: v for k, v in r.items() if v is not None} for r in direct
+    ]
 
 
 # --- preflight -------------------------------------------------------------------------------------------------------
@@ -346,7 +409,14 @@ def test_preflight_needs_a_tokenizer_and_a_template(base: Any) -> None:
 
 def test_a_developer_message_survives_a_template_that_drops_them(base: Any, tmp_path: Path) -> None:
     tokenizer = with_template(base, DROPS_DEVELOPER)
-    row = {"task_id": "t", "messages": [{"role": "developer", "content": "Answer in Danish."}, {"role": "user", "content": "hi"}, {"role": "assistant", "content": "hej"}]}
+    row = {
+        "task_id": "t",
+        "messages": [
+            {"role": "developer", "content": "Answer in Danish."},
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "content": "hej"},
+        ],
+    }
     export([row], tmp_path / "a.jsonl", to="trl")
     record = json.loads((tmp_path / "a.jsonl").read_text(encoding="utf-8"))
     assert "Answer in Danish." in tokenizer.apply_chat_template(record["messages"], tokenize=False)

@@ -16,11 +16,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from whileai_kernel.protocols import ExportReport
-
     from whileai_export.api import export
     from whileai_export.encoders import encode, encode_tools
     from whileai_export.preflight import Preflight, preflight_export
+    from whileai_kernel.protocols import ExportReport
 
 __all__ = ["ExportReport", "Preflight", "encode", "encode_tools", "export", "preflight_export"]
 

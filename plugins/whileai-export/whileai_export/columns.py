@@ -14,10 +14,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from whileai_export.files import INT64
 from whileai_kernel.errors import ParameterError, RowError
 from whileai_kernel.rows import strip_privileged
-
-from whileai_export.files import INT64
 
 __all__ = ["column_types", "column_values"]
 

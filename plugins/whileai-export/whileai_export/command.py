@@ -11,7 +11,9 @@ __all__ = ["ExportCommand", "add_export_options", "chosen_options"]
 
 def add_export_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that say how rows are written."""
-    parser.add_argument("--to", default="chat", help="exporter: chat, openai, trl, anthropic, sharegpt, ... (default: chat)")
+    parser.add_argument(
+        "--to", default="chat", help="exporter: chat, openai, trl, anthropic, sharegpt, ... (default: chat)"
+    )
     parser.add_argument("--kind", help="sft, preference, prompts, rewarded or eval (default: sft)")
     parser.add_argument("--train", help="what is trained: all, last, final, or positions such as 2,4 (default: all)")
     parser.add_argument("--unroll", action="store_true", help="one sample per trained assistant turn")
@@ -19,8 +21,12 @@ def add_export_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pairs", help="for preference: turn or whole")
     parser.add_argument("--columns", help="further keys of the row as columns, separated by commas")
     parser.add_argument("--file", help="jsonl or parquet (default: from the path)")
-    parser.add_argument("--references", action="store_true", help="write private references to a file for the reward side")
-    parser.add_argument("--allow", action="append", default=[], metavar="NAME", help="a finding that does not stop the export")
+    parser.add_argument(
+        "--references", action="store_true", help="write private references to a file for the reward side"
+    )
+    parser.add_argument(
+        "--allow", action="append", default=[], metavar="NAME", help="a finding that does not stop the export"
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace other content that is there")
 
 
@@ -44,7 +50,9 @@ class ExportCommand:
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the options of the command."""
         parser.add_argument("rows", help="JSONL file of rows, or any file that an installed source reads")
-        parser.add_argument("--out", "-o", default="train.jsonl", help="file, or folder with manifest and card (default: train.jsonl)")
+        parser.add_argument(
+            "--out", "-o", default="train.jsonl", help="file, or folder with manifest and card (default: train.jsonl)"
+        )
         add_export_options(parser)
 
     def run(self, args: argparse.Namespace) -> int:

@@ -15,7 +15,9 @@ ROW_GROUP = Sourced(
 QUOTE_CHARS = Sourced(24, "characters of private prose that count as a quotation, at least", "convention, untested")
 QUOTE_WORDS = Sourced(5, "words of private prose that count as a quotation, at least", "convention, untested")
 QUOTE_NEARNESS = Sourced(
-    80, "characters around a quoted reference in which a word such as 'answer key' gives it away", "convention, untested"
+    80,
+    "characters around a quoted reference in which a word such as 'answer key' gives it away",
+    "convention, untested",
 )
 MAX_LENGTH = Sourced(
     1024,

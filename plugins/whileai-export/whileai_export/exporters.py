@@ -18,11 +18,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from whileai_kernel.lifecycle import Finding, check_rows, stage
-from whileai_kernel.protocols import ExportReport
-from whileai_kernel.rowio import read_rows
-from whileai_kernel.rows import passed, task_key
-
 from whileai_export.card import card_text
 from whileai_export.columns import column_types, column_values
 from whileai_export.defaults import SHOWN_FLAGS
@@ -32,8 +27,13 @@ from whileai_export.manifest import manifest_of, write_manifest
 from whileai_export.options import Options
 from whileai_export.settings import trainer_settings
 from whileai_export.targets import TARGETS, Record, Target, token_ids
+from whileai_kernel.lifecycle import Finding, check_rows, stage
+from whileai_kernel.protocols import ExportReport
+from whileai_kernel.rowio import read_rows
+from whileai_kernel.rows import passed, task_key
 
 __all__ = ["TRL", "Anthropic", "Chat", "OpenAI", "Options", "ShareGPT"]
+
 
 class _Exporter:
     """What all exporters do; `target` says for whom."""
@@ -71,7 +71,7 @@ class _Exporter:
         target = TARGETS[self.target]
         chosen = Options.of(target, options)
         names = [allow] if isinstance(allow, str) else list(allow)
-        given = list(read_rows(rows)) if isinstance(rows, str | Path) else list(rows)
+        given: list[Mapping[str, Any]] = list(read_rows(rows) if isinstance(rows, str | Path) else rows)
         with stage("export", target=self.target, kind=chosen.kind, path=str(path), rows=len(given)) as st:
             findings = check_rows(given, st, names)
             return self._write(target, given, Path(path), chosen, overwrite, names, findings)
@@ -105,11 +105,17 @@ class _Exporter:
             name = f"train.{kind_of_file}" if folder else path.name
             files = _write_records(box / name, kind_of_file, records, columns, options, tally, folder)
             written = sum(f.rows for f in files)
-            settings = trainer_settings(target, options.kind, options.train, options.unroll, options.tokenizer is not None)
+            settings = trainer_settings(
+                target, options.kind, options.train, options.unroll, options.tokenizer is not None
+            )
             notes = _notes(target, options, tally, settings, rows)
             if options.references:
-                files.append(_write_references(box / ("references.jsonl" if folder else f"{path.stem}.references.jsonl"), rows))
-                notes.append(f"{files[-1].name} holds private references: give it to the reward function, never to the model")
+                files.append(
+                    _write_references(box / ("references.jsonl" if folder else f"{path.stem}.references.jsonl"), rows)
+                )
+                notes.append(
+                    f"{files[-1].name} holds private references: give it to the reward function, never to the model"
+                )
             report = ExportReport(path, written, dict(tally.dropped), notes, {})
             manifest = manifest_of(
                 target=target, options=options, report=report, files=files, rows=rows, findings=findings,
@@ -204,10 +210,13 @@ def _notes(
     notes = [*settings.get("notes", ())]
     if tally.unrolled:
         notes.append(
-            f"{tally.unrolled} conversations were written as one sample per trained turn: {target.name} has no weight per message"
+            f"{tally.unrolled} conversations were written as one sample per trained turn: "
+            f"{target.name} has no weight per message"
         )
     if not options.train_arguments and options.tokenizer is None:
-        notes.append("train_arguments=False is not enforced: a message is trained as a whole; pass tokenizer= to mask arguments")
+        notes.append(
+            "train_arguments=False is not enforced: a message is trained as a whole; pass tokenizer= to mask arguments"
+        )
     if tally.flags:
         shown = "; ".join(tally.flags[: SHOWN_FLAGS.value])
         more = len(tally.flags) - SHOWN_FLAGS.value
@@ -217,11 +226,16 @@ def _notes(
     if options.kind == "sft" and "reward" not in target.columns("sft"):
         failing = sum(1 for r in rows if passed(r) is False)
         if failing:
-            notes.append(f"{failing} of {len(rows)} rows did not pass; select rows first if only passing ones should teach")
+            notes.append(
+                f"{failing} of {len(rows)} rows did not pass; select rows first if only passing ones should teach"
+            )
     if options.kind == "rewarded":
         with_ids = sum(1 for r in rows if token_ids(r))
         if with_ids < len(rows):
-            notes.append(f"tokens will be re-created by the trainer for {len(rows) - with_ids} of {len(rows)} rows: no sampled token ids")
+            notes.append(
+                f"tokens will be re-created by the trainer for {len(rows) - with_ids} of {len(rows)} rows: "
+                "they hold no sampled token ids"
+            )
     return notes
 
 

@@ -86,7 +86,11 @@ def measured(path: Path, rows: int) -> Written:
 
 
 def write_jsonl(
-    path: Path, records: Iterable[Mapping[str, Any]], *, shard_bytes: int | None = None, declared: set[str] | None = None
+    path: Path,
+    records: Iterable[Mapping[str, Any]],
+    *,
+    shard_bytes: int | None = None,
+    declared: set[str] | None = None,
 ) -> list[Written]:
     """Write records as JSON Lines: one file, or shards of about `shard_bytes` named `<stem>-00000-of-00002`.
 
@@ -206,7 +210,7 @@ def commit(stage: Path, target: Path, *, overwrite: bool = False, folder: bool =
     home.mkdir(parents=True, exist_ok=True)
     for source, final in sorted(changed, key=lambda pair: pair[1].name == MANIFEST):  # the manifest says: complete
         source.chmod(final.stat().st_mode & 0o777 if final.exists() else mode)
-        os.replace(source, final)
+        source.replace(final)
     for name in stale:
         (home / name).unlink(missing_ok=True)
     return True

@@ -7,13 +7,12 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from whileai_kernel.errors import ParameterError
-from whileai_kernel.rows import group_by_task, passed, task_key
-
 from whileai_export.options import Options
 from whileai_export.preparing import prepare
 from whileai_export.samples import Sample, conversation_samples, group_figures, pair_samples, prompt_of, rank_pair
 from whileai_export.targets import Target
+from whileai_kernel.errors import ParameterError
+from whileai_kernel.rows import group_by_task, passed, task_key
 
 __all__ = ["HELD_OUT", "Tally", "gather"]
 
@@ -37,9 +36,22 @@ class Tally:
 def gather(
     target: Target, rows: list[Mapping[str, Any]], options: Options, allow: Collection[str], tally: Tally
 ) -> Iterator[Sample]:
+    """Yield the samples of rows; `tally` counts what is left out and why.
+
+    Args:
+        target: Who reads the file.
+        rows: Rows, in order.
+        options: How they are written.
+        allow: Names of rules that do not leave a row out.
+        tally: Receives counts and flags.
+
+    Raises:
+        ParameterError: An option has a word that is unknown.
+    """
     reasoning = options.reasoning or target.reasoning
     ready: list[tuple[Mapping[str, Any], list[dict[str, Any]]]] = []
     figures = group_figures(rows) if "group" in "".join(target.columns(options.kind)) else {}
+    may_be_empty = options.kind in ("prompts", "eval", "rewarded") and target.name != "anthropic"
     one_by_one = options.kind in ("sft", "rewarded")
     for position, row in enumerate(rows):
         if options.kind != "eval" and row.get("split") in HELD_OUT and "held_out" not in allow:
@@ -47,13 +59,23 @@ def gather(
             continue
         if options.kind in ("prompts", "eval") and not row.get("messages") and row.get("final_text") is None:
             row = {**row, "final_text": "."}  # only what comes before the reply is written
-        done = prepare(row, reasoning=reasoning, media=options.media, bad_arguments=options.bad_arguments, allow=allow,
-                       empty="keep" if options.kind in ("prompts", "eval", "rewarded") and target.name != "anthropic" else "drop")  # fmt: skip
+        done = prepare(
+            row,
+            reasoning=reasoning,
+            media=options.media,
+            bad_arguments=options.bad_arguments,
+            empty="keep" if may_be_empty else "drop",
+            allow=allow,
+        )
         tally.flags += [f"row {row.get('rollout_id') or position}: {flag}" for flag in done.flags]
         reason = done.dropped
         if not reason and options.kind == "rewarded" and row.get("reward") is None:
             reason = "not scored"
-        if not reason and target.name == "anthropic" and prompt_of([m for m in done.messages if m["role"] not in ("system", "developer")]) == []:
+        if (
+            not reason
+            and target.name == "anthropic"
+            and prompt_of([m for m in done.messages if m["role"] not in ("system", "developer")]) == []
+        ):
             reason = "does not begin with the user"
         messages = _without_tail(done.messages) if one_by_one else done.messages
         if not reason and one_by_one and target.name == "openai" and messages[-1]["role"] == "tool":
@@ -96,7 +118,7 @@ def _conversation(
     if not made:
         tally.dropped["no turn to train"] += 1
         return
-    if options.kind == "rewarded" and target.mask == "split" and made[0].start is None or (
+    if (options.kind == "rewarded" and target.mask == "split" and made[0].start is None) or (
         target.mask == "split" and options.train != "all" and any(s.start is None for s in made)
     ):
         tally.unrolled += 1

@@ -12,13 +12,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from whileai_export.files import Written, write_text
+from whileai_export.targets import Target
 from whileai_kernel.lifecycle import Finding
 from whileai_kernel.plugins import manager
 from whileai_kernel.protocols import ExportReport
 from whileai_kernel.rows import SCHEMA_VERSION, content_id, task_key
-
-from whileai_export.files import Written, write_text
-from whileai_export.targets import Target
 
 __all__ = ["features_yaml", "load_code", "manifest_of", "write_manifest"]
 
@@ -51,7 +50,7 @@ def load_code(files: Sequence[str], columns: Mapping[str, str], name: str = ".")
     kind = "parquet" if files and files[0].endswith(".parquet") else "json"
     paths = [f if name == "." else name for f in files] if len(files) == 1 else list(files)
     if kind == "parquet":
-        return f"from datasets import load_dataset\nrows = load_dataset({kind!r}, data_files={paths!r}, split=\"train\")"
+        return f'from datasets import load_dataset\nrows = load_dataset({kind!r}, data_files={paths!r}, split="train")'
     features = ", ".join(f'"{c}": {_FEATURES[t]}' for c, t in columns.items())
     return (
         "from datasets import Features, Json, List, Value, load_dataset\n"
@@ -116,7 +115,9 @@ def manifest_of(
         "sources": _counted([x.get("source") or x.get("writer") for x in lineage]),
         "source_files": _counted([x.get("file") for x in lineage]),
         "seeds": sorted({x["seed"] for x in world if isinstance(x.get("seed"), int)}),
-        "policies": _counted([(row.get("policy") or {}).get("model") or (row.get("policy") or {}).get("name") for row in rows]),
+        "policies": _counted(
+            [(row.get("policy") or {}).get("model") or (row.get("policy") or {}).get("name") for row in rows]
+        ),
         "scorers": _counted([(row.get("scorer") or {}).get("id") for row in rows]),
         "versions": _versions(),
         "findings": [finding.to_dict() for finding in findings],

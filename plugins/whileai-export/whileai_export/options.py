@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from whileai_kernel.errors import ParameterError, nearest, unknown_name
-
 from whileai_export.defaults import SHARD_BYTES
 from whileai_export.samples import KINDS
 from whileai_export.targets import Target
+from whileai_kernel.errors import ParameterError, nearest, unknown_name
 
 __all__ = ["Options"]
 
@@ -78,6 +77,8 @@ class Options:
             unknown_name("train", options.train, ("all", "last", "final"))
         if options.tokenizer is not None and (target.name != "trl" or options.kind != "sft"):
             raise ParameterError(
-                "tokenizer= is for to='trl', kind='sft'", why="no other target reads token ids and labels", fix="leave it out"
+                "tokenizer= is for to='trl', kind='sft'",
+                why="no other target reads token ids and labels",
+                fix="leave it out",
             )
         return options

@@ -13,11 +13,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from whileai_kernel.errors import MissingDependencyError
-from whileai_kernel.rowio import dumps
-
 from whileai_export.defaults import ROW_GROUP
 from whileai_export.files import Written, big_integers_as_text, measured
+from whileai_kernel.errors import MissingDependencyError
+from whileai_kernel.rowio import dumps
 
 __all__ = ["arrow_schema", "read_parquet", "write_parquet"]
 
@@ -76,7 +75,13 @@ def _array(pa: Any, kind: str, values: list[Any]) -> Any:
             total += len(value or ())
         inner = pa.ExtensionArray.from_storage(pa.json_(pa.string()), pa.array(flat, pa.string()))
         return pa.ListArray.from_arrays(pa.array([*offsets, total], pa.int32()), inner)
-    plain = {"text": pa.string(), "float": pa.float64(), "int": pa.int64(), "bool": pa.bool_(), "ints": pa.list_(pa.int64())}
+    plain = {
+        "text": pa.string(),
+        "float": pa.float64(),
+        "int": pa.int64(),
+        "bool": pa.bool_(),
+        "ints": pa.list_(pa.int64()),
+    }
     return pa.array(values, plain[kind])
 
 

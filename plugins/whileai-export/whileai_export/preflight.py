@@ -14,13 +14,12 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from whileai_kernel.errors import FindingsError, MissingDependencyError, ParameterError
-from whileai_kernel.lifecycle import Finding
-
 from whileai_export.defaults import MAX_LENGTH, SHOWN_FLAGS
 from whileai_export.gathering import Tally, gather
 from whileai_export.options import Options
 from whileai_export.targets import TARGETS
+from whileai_kernel.errors import FindingsError, MissingDependencyError, ParameterError
+from whileai_kernel.lifecycle import Finding
 
 __all__ = ["Preflight", "preflight_export"]
 
@@ -84,7 +83,9 @@ class Preflight:
 
 def _tokenizer(value: Any) -> Any:
     if value is None:
-        raise ParameterError("preflight needs a tokenizer", fix="pass tokenizer=AutoTokenizer.from_pretrained(...) or a path")
+        raise ParameterError(
+            "preflight needs a tokenizer", fix="pass tokenizer=AutoTokenizer.from_pretrained(...) or a path"
+        )
     if not isinstance(value, str | Path):
         return value
     try:
@@ -128,7 +129,9 @@ def preflight_export(
     """
     if to != "trl":
         raise ParameterError(
-            f"preflight renders for trl, not for {to!r}", why="chat templates belong to the trainers that read them", fix="pass to='trl'"
+            f"preflight renders for trl, not for {to!r}",
+            why="chat templates belong to the trainers that read them",
+            fix="pass to='trl'",
         )
     target = TARGETS[to]
     chosen = Options.of(target, options)
@@ -136,7 +139,9 @@ def preflight_export(
     template = chat_template or getattr(tok, "chat_template", None)
     if not template:
         raise ParameterError(
-            "the tokenizer has no chat template", why="a base model has none", fix="pass chat_template=, or an instruct model's tokenizer"
+            "the tokenizer has no chat template",
+            why="a base model has none",
+            fix="pass chat_template=, or an instruct model's tokenizer",
         )
     count = _Count(tok, template, max_length)
     from whileai_export.exporters import shape_of
@@ -162,7 +167,9 @@ class _Count:
         self.unmasked = 0
         self.errors: dict[str, int] = {}
 
-    def _ids(self, messages: Sequence[Mapping[str, Any]], tools: Any, *, generation: bool = False, mask: bool = False) -> Any:
+    def _ids(
+        self, messages: Sequence[Mapping[str, Any]], tools: Any, *, generation: bool = False, mask: bool = False
+    ) -> Any:
         return self.tokenizer.apply_chat_template(
             [dict(m) for m in messages],
             tools=tools,
@@ -197,9 +204,11 @@ class _Count:
 
     def _mask(self, record: Mapping[str, Any], tail: str, tools: Any) -> list[int]:
         if not tail and "messages" in record:
-            return list(self._ids(record["messages"], tools, mask=True)["assistant_masks"]) if self.markers else [
-                0 for _ in self._ids(record["messages"], tools)["input_ids"]
-            ]
+            return (
+                list(self._ids(record["messages"], tools, mask=True)["assistant_masks"])
+                if self.markers
+                else [0 for _ in self._ids(record["messages"], tools)["input_ids"]]
+            )
         prompt = list(record["prompt"])
         if not tail:
             return [0] * len(self._ids(prompt, tools, generation=True)["input_ids"])
@@ -221,10 +230,20 @@ class _Count:
     def report(self) -> Preflight:
         """Return the figures with what they mean."""
         return Preflight(
-            records=self.n, rendered=self.rendered, tokens=self.tokens, trained_tokens=self.trained, longest=self.longest,
-            max_length=self.limit, over_length=self.over, cut_labels=self.cut, lost=self.lost, untrained=self.untrained,
-            not_prefix=self.not_prefix, template_errors=dict(self.errors), findings=tuple(self._findings()),
-        )  # fmt: skip
+            records=self.n,
+            rendered=self.rendered,
+            tokens=self.tokens,
+            trained_tokens=self.trained,
+            longest=self.longest,
+            max_length=self.limit,
+            over_length=self.over,
+            cut_labels=self.cut,
+            lost=self.lost,
+            untrained=self.untrained,
+            not_prefix=self.not_prefix,
+            template_errors=dict(self.errors),
+            findings=tuple(self._findings()),
+        )
 
     def _findings(self) -> list[Finding]:
         out = []
@@ -235,7 +254,8 @@ class _Count:
                 Finding(
                     "export/nothing_trained",
                     "error",
-                    f"the chat template of {name}{why} gives {self.untrained} of {self.rendered} records a mask of zeros only",
+                    f"the chat template of {name}{why} gives {self.untrained} of {self.rendered} records "
+                    "a mask of zeros only",
                     "use a template with {% generation %} (TRL swaps in its own for templates that it knows), "
                     "train='last', or export token ids with tokenizer=",
                     self.untrained,
@@ -244,11 +264,45 @@ class _Count:
         if self.errors:
             shown = "; ".join(list(self.errors)[: SHOWN_FLAGS.value])
             count = sum(self.errors.values())
-            out.append(Finding("export/template_error", "error", f"the chat template raises on {count} records: {shown}", "map the roles, or use another template", count))
+            out.append(
+                Finding(
+                    "export/template_error",
+                    "error",
+                    f"the chat template raises on {count} records: {shown}",
+                    "map the roles, or use another template",
+                    count,
+                )
+            )
         if self.lost:
-            out.append(Finding("export/labels_lost", "error", f"max_length={self.limit} cuts every trained token of {self.lost} records; trainers drop them silently", f"set max_length to at least {self.longest}", self.lost))
+            out.append(
+                Finding(
+                    "export/labels_lost",
+                    "error",
+                    f"max_length={self.limit} cuts every trained token of {self.lost} records; "
+                    "trainers drop them silently",
+                    f"set max_length to at least {self.longest}",
+                    self.lost,
+                )
+            )
         if self.cut:
-            out.append(Finding("export/labels_cut", "warning", f"max_length={self.limit} cuts trained tokens of {self.cut} records", f"set max_length to at least {self.longest}", self.cut))
+            out.append(
+                Finding(
+                    "export/labels_cut",
+                    "warning",
+                    f"max_length={self.limit} cuts trained tokens of {self.cut} records",
+                    f"set max_length to at least {self.longest}",
+                    self.cut,
+                )
+            )
         if self.not_prefix:
-            out.append(Finding("export/not_a_prefix", "warning", f"in {self.not_prefix} records the prompt is not a prefix of the whole: the context differs from the one at inference", "use a template that renders the prompt the same way in both, or strip the reasoning", self.not_prefix))
+            out.append(
+                Finding(
+                    "export/not_a_prefix",
+                    "warning",
+                    f"in {self.not_prefix} records the prompt is not a prefix of the whole: "
+                    "the context differs from the one at inference",
+                    "use a template that renders the prompt the same way in both, or strip the reasoning",
+                    self.not_prefix,
+                )
+            )
         return sorted(out, key=lambda f: f.level != "error")

@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from whileai_export.defaults import QUOTE_CHARS, QUOTE_NEARNESS, QUOTE_WORDS
 from whileai_kernel.errors import RowError, unknown_name
 from whileai_kernel.messages import (
     normalise_messages,
@@ -27,8 +28,6 @@ from whileai_kernel.messages import (
     validate_messages,
     with_unique_ids,
 )
-
-from whileai_export.defaults import QUOTE_CHARS, QUOTE_NEARNESS, QUOTE_WORDS
 
 __all__ = ["REASONING", "Prepared", "conversation_of", "prepare", "quotes_privileged"]
 
@@ -72,7 +71,9 @@ def conversation_of(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     messages = normalise_messages(row.get("messages") or ())
     if not messages:
         prompt = row.get("prompt")
-        messages = normalise_messages(prompt) if isinstance(prompt, list) else [{"role": "user", "content": prompt or ""}]
+        messages = (
+            normalise_messages(prompt) if isinstance(prompt, list) else [{"role": "user", "content": prompt or ""}]
+        )
         if row.get("final_text") is not None:
             messages.append({"role": "assistant", "content": row["final_text"]})
     system = row.get("system_prompt")
@@ -125,7 +126,9 @@ def prepare(
     flags = tuple(str(p) for p in found)
     if flags and bad_arguments == "drop":
         return Prepared(dropped="arguments are not JSON", flags=flags)
-    if empty == "drop" and any(not m.get("content") and not m.get("tool_calls") for m in messages if m["role"] == "assistant"):
+    if empty == "drop" and any(
+        not m.get("content") and not m.get("tool_calls") for m in messages if m["role"] == "assistant"
+    ):
         return Prepared(dropped="an empty assistant turn")
     treated = [_reasoning(m, reasoning) for m in messages]
     if any(m is None for m in treated):
@@ -146,7 +149,10 @@ def _reasoning(message: dict[str, Any], mode: str) -> dict[str, Any] | None:
     thought, spoken = split_reasoning(text)
     if spoken is None or (not spoken and thought is not None and not message.get("tool_calls")):
         return None
-    return {**{k: v for k, v in message.items() if k != "reasoning_content"}, "content": spoken if thought is not None else text}
+    return {
+        **{k: v for k, v in message.items() if k != "reasoning_content"},
+        "content": spoken if thought is not None else text,
+    }
 
 
 def _texts(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -188,7 +194,11 @@ def quotes_privileged(
     private = row.get("privileged")
     if not private:
         return None
-    said = [text_of(m.get("content")) + " " + str(m.get("reasoning_content") or "") for m in messages if m["role"] == "assistant"]
+    said = [
+        text_of(m.get("content")) + " " + str(m.get("reasoning_content") or "")
+        for m in messages
+        if m["role"] == "assistant"
+    ]
     said += [c.arguments_text for c in tool_calls(messages)]
     spoken = _SPACE.sub(" ", "\n".join(said))
     seen = _SPACE.sub(" ", "\n".join(text_of(m.get("content")) for m in messages if m["role"] != "assistant"))

@@ -148,7 +148,9 @@ def pair_samples(
     if good[at]["role"] != "assistant" or bad[at]["role"] != "assistant":
         return "the histories differ before the replies"
     end = at + 1 if pairs == "turn" else None
-    return Sample(chosen[0], list(good[:at]), start=at, chosen=list(good[at:end]), rejected=list(bad[at:end]), other=rejected[0])
+    return Sample(
+        chosen[0], list(good[:at]), start=at, chosen=list(good[at:end]), rejected=list(bad[at:end]), other=rejected[0]
+    )
 
 
 def rank_pair(rows: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], Mapping[str, Any]] | None:
@@ -164,7 +166,9 @@ def rank_pair(rows: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], Map
     return (best, worst) if best["reward"] != worst["reward"] else None
 
 
-def iter_pairs(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, tuple[Mapping[str, Any], Mapping[str, Any]] | None]]:
+def iter_pairs(
+    rows: Sequence[Mapping[str, Any]],
+) -> Iterator[tuple[str, tuple[Mapping[str, Any], Mapping[str, Any]] | None]]:
     """Yield each task with the pair that its rows make."""
     for task, members in group_by_task(rows).items():
         yield task, rank_pair(members)

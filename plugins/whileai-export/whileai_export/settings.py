@@ -30,7 +30,11 @@ def trainer_settings(
     if kind in ("prompts", "eval"):
         return {"switches": {}, "enforced": True, "notes": []}
     if tokens:
-        return {"switches": {}, "enforced": True, "notes": ["labels are in the file; the trainer reads them as they are"]}
+        return {
+            "switches": {},
+            "enforced": True,
+            "notes": ["labels are in the file; the trainer reads them as they are"],
+        }
     if target.name == "trl":
         return _trl(kind, train, unroll)
     partly = train != "all" or unroll
@@ -42,9 +46,15 @@ def trainer_settings(
     if not partly:
         return {"switches": {}, "enforced": True, "notes": []}
     if target.mask == "history" and (unroll or train in ("last", "final")):
-        note = "what is trained is enforced only with the switch mask_history=true (LLaMA-Factory); other readers train every turn"
+        note = (
+            "what is trained is enforced only with the switch mask_history=true (LLaMA-Factory); "
+            "other readers train every turn"
+        )
         return {"switches": {"mask_history": True}, "enforced": False, "notes": [note]}
-    note = f"{target.name} files cannot say which turns are trained: train={train!r} is not enforced, every assistant turn is trained"
+    note = (
+        f"{target.name} files cannot say which turns are trained: train={train!r} is not enforced, "
+        "every assistant turn is trained"
+    )
     return {"switches": {}, "enforced": False, "notes": [note]}
 
 

@@ -17,10 +17,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from whileai_kernel.rows import strip_privileged, task_key
-
 from whileai_export.encoders import ENCODERS, TRAINED, encode_tools, finish
 from whileai_export.samples import Sample
+from whileai_kernel.rows import strip_privileged, task_key
 
 __all__ = ["TARGETS", "Record", "Target"]
 
@@ -28,7 +27,13 @@ Record = dict[str, Any]
 Columns = dict[str, str]
 """Column to type: `messages` (a list of free-form objects), `json` (any JSON), `text`, `float`, `int`, `ints`."""
 
-FIGURES: Columns = {"group_id": "text", "group_size": "int", "group_scored": "int", "group_mean": "float", "group_std": "float"}
+FIGURES: Columns = {
+    "group_id": "text",
+    "group_size": "int",
+    "group_scored": "int",
+    "group_mean": "float",
+    "group_std": "float",
+}
 REWARDED: Columns = {
     "reward": "float",
     "threshold": "float",
@@ -92,7 +97,9 @@ def _marked(messages: Sequence[Mapping[str, Any]], trained: Sequence[int], offse
     ]
 
 
-def _encoded(target: Target, messages: Sequence[Mapping[str, Any]], sample: Sample, weights: bool, offset: int = 0) -> list[dict[str, Any]]:
+def _encoded(
+    target: Target, messages: Sequence[Mapping[str, Any]], sample: Sample, weights: bool, offset: int = 0
+) -> list[dict[str, Any]]:
     out = ENCODERS[target.encoding](_marked(messages, sample.trained, offset))
     if weights and target.mask == "weight":
         out = [{**m, "weight": int(m[TRAINED])} if TRAINED in m else m for m in out]
@@ -109,7 +116,12 @@ def _tools(target: Target, sample: Sample) -> Any:
 def _system(target: Target, messages: Sequence[Mapping[str, Any]]) -> str | None:
     if target.encoding != "anthropic":
         return None
-    return "\n\n".join(str(m["content"]) for m in ENCODERS["anthropic"](messages) if m["role"] == "system" and m["content"]) or None
+    return (
+        "\n\n".join(
+            str(m["content"]) for m in ENCODERS["anthropic"](messages) if m["role"] == "system" and m["content"]
+        )
+        or None
+    )
 
 
 def _parts(target: Target, sample: Sample, kind: str, weights: bool) -> dict[str, Callable[[], Any]]:
@@ -249,7 +261,13 @@ TARGETS: dict[str, Target] = {
             "sft": {"conversations": "messages", "tools": "text"},
             "preference": {"conversations": "messages", "chosen": "json", "rejected": "json", "tools": "text"},
             "prompts": {"conversations": "messages", "tools": "text", "task_id": "text"},
-            "rewarded": {"conversations": "messages", "tools": "text", "task_id": "text", "rollout_id": "text", **REWARDED},
+            "rewarded": {
+                "conversations": "messages",
+                "tools": "text",
+                "task_id": "text",
+                "rollout_id": "text",
+                **REWARDED,
+            },
             "eval": {"conversations": "messages", "tools": "text", **_EVAL},
         },
         optional=("tools",),

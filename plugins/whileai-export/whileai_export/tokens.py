@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from whileai_kernel.errors import RowError
-
 from whileai_export.encoders import TRAINED, encode_tools, finish, to_hf
 from whileai_export.samples import Sample
+from whileai_kernel.errors import RowError
 
 __all__ = ["IGNORED", "TemplateProblem", "render", "token_record", "turn_spans"]
 
@@ -26,7 +25,9 @@ class TemplateProblem(RowError):
     """A chat template does not render a conversation, or not so that its turns can be told apart."""
 
 
-def render(tokenizer: Any, messages: Sequence[Mapping[str, Any]], tools: Any = None, *, generation: bool = False) -> str:
+def render(
+    tokenizer: Any, messages: Sequence[Mapping[str, Any]], tools: Any = None, *, generation: bool = False
+) -> str:
     """Return the text of a conversation (encoded for Hugging Face) under the tokenizer's template.
 
     Raises:
@@ -81,7 +82,8 @@ def _marked_spans(
     tokenizer: Any, messages: Sequence[Mapping[str, Any]], tools: Any, text: str, turns: list[int]
 ) -> dict[int, tuple[int, int]]:
     trouble = TemplateProblem(
-        "renders the beginning of a conversation in another way than the beginning alone, and has no generation markers",
+        "renders the beginning of a conversation in another way than the beginning alone, "
+        "and has no generation markers",
         fix="export with unroll=True, or strip the reasoning, or use a template with {% generation %}",
     )
     if "{% generation" not in str(tokenizer.chat_template) and "{%- generation" not in str(tokenizer.chat_template):
@@ -112,7 +114,9 @@ def _argument_spans(
         for stand_in in ({"\u241e": "\u241e"}, {"\u241f": [0]}):
             calls = [dict(c) for c in messages[turn]["tool_calls"]]
             calls[n] = {**calls[n], "function": {**calls[n]["function"], "arguments": stand_in}}
-            other = render(tokenizer, [*messages[:turn], {**messages[turn], "tool_calls": calls}, *messages[turn + 1 :]], tools)
+            other = render(
+                tokenizer, [*messages[:turn], {**messages[turn], "tool_calls": calls}, *messages[turn + 1 :]], tools
+            )
             left = 0
             while left < min(len(text), len(other)) and text[left] == other[left]:
                 left += 1
@@ -144,7 +148,8 @@ def token_record(sample: Sample, tokenizer: Any, *, train_arguments: bool = True
             of it would be trained.
     """
     marked = [
-        {**m, TRAINED: i in sample.trained} if m["role"] == "assistant" else dict(m) for i, m in enumerate(sample.messages)
+        {**m, TRAINED: i in sample.trained} if m["role"] == "assistant" else dict(m)
+        for i, m in enumerate(sample.messages)
     ]
     encoded = to_hf(marked)
     trained = [i for i, m in enumerate(encoded) if m.get(TRAINED)]
@@ -152,7 +157,11 @@ def token_record(sample: Sample, tokenizer: Any, *, train_arguments: bool = True
     tools = encode_tools(sample.row.get("tools") or (), "hf")
     text, spans = turn_spans(tokenizer, messages, tools, trained)
     keep = [spans[turn] for turn in trained]
-    omit = [] if train_arguments else [s for t in trained for s in _argument_spans(tokenizer, messages, tools, text, t, spans[t])]
+    omit = (
+        []
+        if train_arguments
+        else [s for t in trained for s in _argument_spans(tokenizer, messages, tools, text, t, spans[t])]
+    )
     coded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
     labels = [
         token

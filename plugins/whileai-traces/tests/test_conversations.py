@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - recorded shapes are easier to compare on one line
 """OpenAI chat, Responses, Anthropic and ShareGPT records."""
 
 from __future__ import annotations
@@ -12,7 +13,14 @@ from whileai_kernel.messages import tool_calls
 from whileai_traces import read
 
 CALL = {"id": "t1", "type": "function", "function": {"name": "f", "arguments": '{"k": 1}'}}
-TOOL = {"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object", "properties": {"k": {"type": "integer"}}}}}
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "f",
+        "description": "d",
+        "parameters": {"type": "object", "properties": {"k": {"type": "integer"}}},
+    },
+}
 SAME = [("user", "hi"), ("assistant", "Looking."), ("tool", "ok"), ("assistant", "Done.")]
 
 
@@ -77,8 +85,14 @@ def test_a_logged_request_gives_one_row_per_choice(tmp_path: Path) -> None:
 
 
 def test_images_become_text_with_the_parts_kept(tmp_path: Path) -> None:
-    parts = [{"type": "text", "text": "Red"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}, {"type": "text", "text": " car"}]
-    row = one({"messages": [{"role": "user", "content": parts}, {"role": "assistant", "content": "yes"}]}, tmp_path, "chat")
+    parts = [
+        {"type": "text", "text": "Red"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}},
+        {"type": "text", "text": " car"},
+    ]
+    row = one(
+        {"messages": [{"role": "user", "content": parts}, {"role": "assistant", "content": "yes"}]}, tmp_path, "chat"
+    )
     assert row["prompt"] == "Red car"
     assert row["messages"][0]["content_parts"] == parts
 
@@ -167,13 +181,19 @@ def test_sharegpt_with_calls_as_turns_and_as_tags(tmp_path: Path) -> None:
         {"from": "tool", "value": '<tool_response>\n{"name": "g", "content": "two"}\n</tool_response>\n<tool_response>\n{"name": "f", "content": "one"}\n</tool_response>'},
     ]  # fmt: skip
     row = one({"conversations": tagged}, tmp_path, "sharegpt")
-    assert [(c.name, json.loads(c.result or "{}")["content"]) for c in tool_calls(row["messages"])] == [("f", "one"), ("g", "two")]
+    assert [(c.name, json.loads(c.result or "{}")["content"]) for c in tool_calls(row["messages"])] == [
+        ("f", "one"),
+        ("g", "two"),
+    ]
 
 
 def test_sharegpt_parallel_results_that_cannot_be_told_apart_are_refused(tmp_path: Path) -> None:
     turns = [
         {"from": "human", "value": "hi"},
-        {"from": "function_call", "value": '[{"name": "f", "arguments": {"k": 1}}, {"name": "f", "arguments": {"k": 2}}]'},
+        {
+            "from": "function_call",
+            "value": '[{"name": "f", "arguments": {"k": 1}}, {"name": "f", "arguments": {"k": 2}}]',
+        },
         {"from": "observation", "value": "one"},
         {"from": "observation", "value": "two"},
     ]
@@ -182,4 +202,7 @@ def test_sharegpt_parallel_results_that_cannot_be_told_apart_are_refused(tmp_pat
     path.write_text("\n".join(json.dumps(r) for r in (good, {"conversations": turns}, good)), encoding="utf-8")
     data = read(path)
     assert len(data) == 2
-    assert (data.provenance["skipped"][0]["where"], "guess" in data.provenance["skipped"][0]["message"]) == ("line 2", True)
+    assert (data.provenance["skipped"][0]["where"], "guess" in data.provenance["skipped"][0]["message"]) == (
+        "line 2",
+        True,
+    )

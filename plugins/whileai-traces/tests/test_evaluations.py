@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - recorded shapes are easier to compare on one line
 """inspect-ai, lm-evaluation-harness, promptfoo, verifiers and tables: shapes of the current and the previous version."""
 
 from __future__ import annotations
@@ -42,15 +43,29 @@ def inspect_sample(**changes: Any) -> dict[str, Any]:
 
 
 def inspect_log(*samples: Any) -> dict[str, Any]:
-    return {"version": 2, "status": "success", "eval": {"task": "sums", "model": "m"}, "plan": {"pad": "x" * 100}, "samples": list(samples)}
+    return {
+        "version": 2,
+        "status": "success",
+        "eval": {"task": "sums", "model": "m"},
+        "plan": {"pad": "x" * 100},
+        "samples": list(samples),
+    }
 
 
 def test_inspect_json_log(tmp_path: Path) -> None:
-    data = read(write(tmp_path / "log.json", inspect_log(inspect_sample(), {"id": "broken"}, inspect_sample(epoch=1, error={"message": "boom"}))))
+    data = read(
+        write(
+            tmp_path / "log.json",
+            inspect_log(inspect_sample(), {"id": "broken"}, inspect_sample(epoch=1, error={"message": "boom"})),
+        )
+    )
     row = data[0]
     assert [(r["task_id"], r["index"], r["outcome"]) for r in data] == [("s1", 1, "truncated"), ("s1", 0, "failed")]
     assert (row["reward"], row["scorer"]["id"], row["reason"]) == (1.0, "inspect/match", "same")
-    assert [(j["scorer"]["id"], j["reward"], j["status"]) for j in row["judgments"]] == [("inspect/style", 0.25, "ok"), ("inspect/length", None, "invalid")]
+    assert [(j["scorer"]["id"], j["reward"], j["status"]) for j in row["judgments"]] == [
+        ("inspect/style", 0.25, "ok"),
+        ("inspect/length", None, "invalid"),
+    ]
     assert row["judgments"][1]["evidence"]["recorded"] == 17
     assert row["system_prompt"] == "Be brief."
     assert row["finish_reason"] == "length"
@@ -72,7 +87,9 @@ def test_inspect_json_log_larger_than_what_detection_sees(tmp_path: Path) -> Non
 def test_inspect_eval_archive_with_deflate_and_with_zstd_members(tmp_path: Path) -> None:
     path = tmp_path / "log.eval"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("header.json", json.dumps({"version": 2, "status": "success", "eval": {"task": "sums", "model": "m"}}))
+        archive.writestr(
+            "header.json", json.dumps({"version": 2, "status": "success", "eval": {"task": "sums", "model": "m"}})
+        )
         archive.writestr("samples/s1_epoch_2.json", json.dumps(inspect_sample()))
         archive.writestr("samples/s2_epoch_1.json", "{cut")
         archive.writestr("samples/s3_epoch_1.json", json.dumps(inspect_sample(id="s3", epoch=1)))
@@ -93,7 +110,9 @@ def test_inspect_really_run(tmp_path: Path) -> None:
     from inspect_ai.solver import generate, use_tools
     from inspect_ai.tool import tool
 
-    tiktoken.get_encoding = lambda name: types.SimpleNamespace(encode=lambda s, **k: list(s))  # its vocabulary is a download
+    tiktoken.get_encoding = lambda name: types.SimpleNamespace(
+        encode=lambda s, **k: list(s)
+    )  # its vocabulary is a download
 
     @tool
     def add() -> Any:
@@ -109,12 +128,28 @@ def test_inspect_really_run(tmp_path: Path) -> None:
         return execute
 
     def outputs() -> list[Any]:
-        return [o for n in range(2) for o in (ModelOutput.for_tool_call("mockllm/model", "add", {"a": 2, "b": n}), ModelOutput.from_content("mockllm/model", f"{2 + n}"))]
+        return [
+            o
+            for n in range(2)
+            for o in (
+                ModelOutput.for_tool_call("mockllm/model", "add", {"a": 2, "b": n}),
+                ModelOutput.from_content("mockllm/model", f"{2 + n}"),
+            )
+        ]
 
     samples = [Sample(id="s", input="2+?", target="2")]
-    task = inspect_ai.Task(dataset=samples, solver=[use_tools(add()), generate()], scorer=[match(), includes()], epochs=2)
+    task = inspect_ai.Task(
+        dataset=samples, solver=[use_tools(add()), generate()], scorer=[match(), includes()], epochs=2
+    )
     for form in ("eval", "json"):
-        inspect_ai.eval(task, model=get_model("mockllm/model", custom_outputs=outputs()), log_dir=str(tmp_path / form), log_format=form, display="none", max_samples=1)
+        inspect_ai.eval(
+            task,
+            model=get_model("mockllm/model", custom_outputs=outputs()),
+            log_dir=str(tmp_path / form),
+            log_format=form,
+            display="none",
+            max_samples=1,
+        )
         data = read(tmp_path / form)
         assert data.provenance["formats"] == {"traces/inspect": 1}
         assert sorted((r["index"], r["final_text"], r["reward"]) for r in data) == [(0, "2", 1.0), (1, "3", 0.0)]
@@ -149,7 +184,13 @@ def test_lm_eval_samples_of_both_shapes(tmp_path: Path) -> None:
 
 
 def test_lm_eval_log_likelihoods_have_no_text_and_say_so(tmp_path: Path) -> None:
-    record = {"doc_id": 0, "arguments": [["a", "b"]], "resps": [[[-1.0, False]]], "filtered_resps": [[-1.0, False]], "acc": 1.0}
+    record = {
+        "doc_id": 0,
+        "arguments": [["a", "b"]],
+        "resps": [[[-1.0, False]]],
+        "filtered_resps": [[-1.0, False]],
+        "acc": 1.0,
+    }
     with pytest.raises(RowError, match="not one row") as err:
         read(write(tmp_path / "samples_x_t.jsonl", record, record))
     assert "log-likelihood" in str(err.value)
@@ -172,13 +213,34 @@ def test_promptfoo_results_of_both_shapes(tmp_path: Path) -> None:
     document = {"evalId": "e", "results": {"version": 3, "results": [result, {"nothing": 1}, failed], "stats": {}}}
     data = read(write(tmp_path / "out.json", document))
     row = data[0]
-    assert (row["reward"], row["reason"], row["policy"]["model"], row["axes"]) == (0.5, "half", "openai:m", {"name": "Ann"})
+    assert (row["reward"], row["reason"], row["policy"]["model"], row["axes"]) == (
+        0.5,
+        "half",
+        "openai:m",
+        {"name": "Ann"},
+    )
     assert [(j["scorer"]["id"], j["scorer"]["kind"], j["reward"]) for j in row["judgments"]] == [
         ("promptfoo/contains", "rule", 1.0), ("promptfoo/llm-rubric", "judge", 0.0)]  # fmt: skip
     assert [m["role"] for m in row["messages"]] == ["system", "user", "assistant"]
     assert (data[1]["outcome"], data[1]["reward"], data[1]["error"]["message"]) == ("failed", None, "timeout")
     assert "hello" not in json.dumps([m for m in row["messages"] if m["role"] == "user"])
-    previous = {"results": {"version": 2, "results": [{"prompt": {"raw": "hi", "label": "p"}, "vars": {}, "response": {"output": "yo"}, "success": True, "score": 1, "provider": {"id": "x"}}], "stats": {}, "table": {}}}
+    previous = {
+        "results": {
+            "version": 2,
+            "results": [
+                {
+                    "prompt": {"raw": "hi", "label": "p"},
+                    "vars": {},
+                    "response": {"output": "yo"},
+                    "success": True,
+                    "score": 1,
+                    "provider": {"id": "x"},
+                }
+            ],
+            "stats": {},
+            "table": {},
+        }
+    }
     assert read(write(tmp_path / "old.json", previous))[0]["reward"] == 1.0
     assert len(read(write(tmp_path / "lines.jsonl", result, result))) == 2
 
@@ -209,7 +271,12 @@ def test_verifiers_traces_are_trees_and_each_path_is_a_row(tmp_path: Path) -> No
     }  # fmt: skip
     episode = {"id": "e", "env": {"id": "x"}, "task": {}, "traces": [trace], "ok": True}
     data = read(write(tmp_path / "traces.jsonl", episode, "{cut", episode))
-    assert [(r["task_id"], r["final_text"], r["index"]) for r in data] == [("t0", "3", 0), ("t0", "no idea", 1), ("t0", "3", 2), ("t0", "no idea", 3)]
+    assert [(r["task_id"], r["final_text"], r["index"]) for r in data] == [
+        ("t0", "3", 0),
+        ("t0", "no idea", 1),
+        ("t0", "3", 2),
+        ("t0", "no idea", 3),
+    ]
     row = data[0]
     assert (row["reward"], row["finish_reason"], row["policy"]["model"]) == (0.5, "stop", "m")
     assert [j["scorer"]["id"] for j in row["judgments"]] == ["verifiers/exact", "verifiers/format"]
@@ -236,7 +303,10 @@ def test_verifiers_results_of_earlier_versions_hold_calls_as_text(tmp_path: Path
 
 def test_csv_with_quotes_line_breaks_other_separators_and_a_short_line(tmp_path: Path) -> None:
     path = tmp_path / "runs.csv"
-    path.write_text('id,question,response,answer,correct\n007,"a, ""b""\nc",x,4,true\n8,short\n9,q,y,5,0.5\n10,q,z,,\n', encoding="utf-8-sig")
+    path.write_text(
+        'id,question,response,answer,correct\n007,"a, ""b""\nc",x,4,true\n8,short\n9,q,y,5,0.5\n10,q,z,,\n',
+        encoding="utf-8-sig",
+    )
     data = read(path)
     assert [(r["task_id"], r["prompt"], r["final_text"], r["reward"]) for r in data] == [
         ("007", 'a, "b"\nc', "x", 1.0), ("9", "q", "y", 0.5), ("10", "q", "z", None)]  # fmt: skip
@@ -247,11 +317,16 @@ def test_csv_with_quotes_line_breaks_other_separators_and_a_short_line(tmp_path:
     (tmp_path / "s.csv").write_text("prompt;completion;score\na;b;1\n", encoding="utf-8")
     assert read(tmp_path / "s.csv")[0]["reward"] == 1.0
     (tmp_path / "t.tsv").write_text("mine\tyours\nq\ta\n", encoding="utf-8")
-    assert read(tmp_path / "t.tsv", format="prompt_completion", prompt="mine", completion="yours")[0]["final_text"] == "a"
+    assert (
+        read(tmp_path / "t.tsv", format="prompt_completion", prompt="mine", completion="yours")[0]["final_text"] == "a"
+    )
 
 
 def test_prompt_and_completion_in_json_lines_and_parquet(tmp_path: Path) -> None:
-    records = [{"prompt": "a", "completion": "x", "reward": 1, "extra": {"k": [1]}}, {"prompt": "a", "completion": "y", "reward": 0, "extra": {"k": []}}]
+    records = [
+        {"prompt": "a", "completion": "x", "reward": 1, "extra": {"k": [1]}},
+        {"prompt": "a", "completion": "y", "reward": 0, "extra": {"k": []}},
+    ]
     data = read(write(tmp_path / "p.jsonl", *records))
     assert [(r["final_text"], r["reward"], r["index"]) for r in data] == [("x", 1.0, 0), ("y", 0.0, 1)]
     assert data[0]["prompt_completion"] == {"extra": {"k": [1]}}

@@ -91,7 +91,10 @@ def test_nan_is_kept_as_text_and_is_no_reward(tmp_path: Path) -> None:
 @given(st.lists(st.dictionaries(st.text(max_size=4), st.integers() | st.text() | st.none(), max_size=3), min_size=1))
 def test_records_of_an_array_are_the_same_whether_read_whole_or_split(records: list[dict[str, object]]) -> None:
     text = json.dumps(records, ensure_ascii=False)
-    assert first_records(text.encode("utf-8", errors="surrogatepass"), limit=len(records)) == records or "\ud800" <= max(text) <= "\udfff"
+    assert (
+        first_records(text.encode("utf-8", errors="surrogatepass"), limit=len(records)) == records
+        or "\ud800" <= max(text) <= "\udfff"
+    )
 
 
 def test_gzip_and_zstd_are_known_by_content(tmp_path: Path) -> None:
@@ -148,7 +151,12 @@ def test_rollouts_of_one_task_in_two_files_are_numbered_on(tmp_path: Path) -> No
 
 def test_the_same_id_for_two_tasks_in_two_files_is_kept_apart(tmp_path: Path) -> None:
     for name in ("airline", "retail"):
-        run = {"task_id": 0, "reward": 1.0, "traj": [{"role": "user", "content": name}], "info": {"task": {"instruction": name}}}
+        run = {
+            "task_id": 0,
+            "reward": 1.0,
+            "traj": [{"role": "user", "content": name}],
+            "info": {"task": {"instruction": name}},
+        }
         (tmp_path / f"{name}.json").write_text(json.dumps([run]), encoding="utf-8")
     data = read(tmp_path)
     assert [r["task_id"] for r in data] == ["0", "retail/0"]
@@ -175,7 +183,10 @@ def test_rows_keep_unknown_keys_and_are_read_from_every_shape(tmp_path: Path) ->
 
 def test_a_newer_schema_version_is_reported_with_the_upgrade(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
-    path.write_text('{"schema_version": 99, "task_id": "t", "prompt": "p", "final_text": "x", "reward": 1, "markers": {}}\n', encoding="utf-8")
+    path.write_text(
+        '{"schema_version": 99, "task_id": "t", "prompt": "p", "final_text": "x", "reward": 1, "markers": {}}\n',
+        encoding="utf-8",
+    )
     with pytest.raises(SchemaVersionError) as err:
         read(path)
     assert "pip install -U whileai-kernel" in str(err.value)

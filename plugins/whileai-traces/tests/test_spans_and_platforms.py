@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - recorded shapes are easier to compare on one line
 """OpenTelemetry (three generations), OpenInference, Langfuse, LangSmith and the Agents SDK."""
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ def otlp(*spans: dict[str, Any]) -> dict[str, Any]:
          "events": [{"name": name, "attributes": pairs(a)} for name, a in s.get("events", [])], "status": s.get("status", {})}
         for n, s in enumerate(spans)
     ]  # fmt: skip
-    return {"resourceSpans": [{"resource": {"attributes": []}, "scopeSpans": [{"scope": {"name": "x"}, "spans": shaped}]}]}
+    return {
+        "resourceSpans": [{"resource": {"attributes": []}, "scopeSpans": [{"scope": {"name": "x"}, "spans": shaped}]}]
+    }
 
 
 CURRENT = {
@@ -59,17 +62,32 @@ INDEXED = {
 TOOL_CALLS = [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"k": 1}'}}]
 EVENTS = [
     ("gen_ai.user.message", {"content": "hi"}),
-    ("gen_ai.choice", {"index": 0, "finish_reason": "tool_calls", "message": json.dumps({"role": "assistant", "tool_calls": TOOL_CALLS})}),
+    (
+        "gen_ai.choice",
+        {
+            "index": 0,
+            "finish_reason": "tool_calls",
+            "message": json.dumps({"role": "assistant", "tool_calls": TOOL_CALLS}),
+        },
+    ),
 ]
 NESTED_EVENTS = [
     ("gen_ai.user.message", {"content": "hi"}),
-    ("gen_ai.choice", {"index": 0, "finish_reason": "tool_calls", "message": {"role": "assistant", "tool_calls": TOOL_CALLS}}),
+    (
+        "gen_ai.choice",
+        {"index": 0, "finish_reason": "tool_calls", "message": {"role": "assistant", "tool_calls": TOOL_CALLS}},
+    ),
 ]
 SHAPES = {
     "current": {"attributes": CURRENT},
     "indexed": {"attributes": INDEXED},
     "events": {"attributes": {"gen_ai.system": "openai"}, "events": EVENTS},
-    "operation-event": {"attributes": {"gen_ai.operation.name": "chat"}, "events": [("gen_ai.client.inference.operation.details", {k: v for k, v in CURRENT.items() if "messages" in k})]},
+    "operation-event": {
+        "attributes": {"gen_ai.operation.name": "chat"},
+        "events": [
+            ("gen_ai.client.inference.operation.details", {k: v for k, v in CURRENT.items() if "messages" in k})
+        ],
+    },
 }
 
 
@@ -123,9 +141,20 @@ def test_the_last_call_of_an_agent_holds_the_conversation_and_a_second_agent_its
         "gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": "Done."}], "finish_reason": "stop"}]),
         "gen_ai.evaluation.name": "relevance", "gen_ai.evaluation.score.value": 0.75, "gen_ai.evaluation.explanation": "fine",
     }  # fmt: skip
-    other = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": '[{"role":"user","parts":[{"type":"text","content":"sub"}]}]', "gen_ai.output.messages": '[{"role":"assistant","parts":[{"type":"text","content":"ok"}]}]'}
-    tool_span = {"attributes": {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "f"}, "name": "execute_tool f"}
-    data = read(write(tmp_path / "x.json", otlp({"attributes": CURRENT}, tool_span, {"attributes": other}, {"attributes": second})))
+    other = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.input.messages": '[{"role":"user","parts":[{"type":"text","content":"sub"}]}]',
+        "gen_ai.output.messages": '[{"role":"assistant","parts":[{"type":"text","content":"ok"}]}]',
+    }
+    tool_span = {
+        "attributes": {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "f"},
+        "name": "execute_tool f",
+    }
+    data = read(
+        write(
+            tmp_path / "x.json", otlp({"attributes": CURRENT}, tool_span, {"attributes": other}, {"attributes": second})
+        )
+    )
     assert sorted(r["final_text"] for r in data) == ["Done.", "ok"]
     row = next(r for r in data if r["final_text"] == "Done.")
     assert [m["role"] for m in row["messages"]] == ["system", "user", "assistant", "tool", "assistant"]
@@ -138,7 +167,14 @@ def test_the_last_call_of_an_agent_holds_the_conversation_and_a_second_agent_its
 
 
 def test_a_damaged_line_of_otlp_costs_that_line(tmp_path: Path) -> None:
-    data = read(write(tmp_path / "x.jsonl", otlp({"attributes": CURRENT}), '{"resourceSpans": [', otlp({"attributes": CURRENT, "trace": "t2"})))
+    data = read(
+        write(
+            tmp_path / "x.jsonl",
+            otlp({"attributes": CURRENT}),
+            '{"resourceSpans": [',
+            otlp({"attributes": CURRENT, "trace": "t2"}),
+        )
+    )
     assert len(data) == 2
     assert data.provenance["skipped"][0]["where"] == "line 2"
 
@@ -196,13 +232,44 @@ def test_openinference_in_every_container(tmp_path: Path, container: str) -> Non
     if container == "otlp":
         records = [otlp({"attributes": OPENINFERENCE})]
     elif container == "phoenix":
-        records = [{"name": "llm", "context": {"trace_id": "t", "span_id": "s"}, "parent_id": None, "span_kind": "LLM", "attributes": nested(OPENINFERENCE)}]
+        records = [
+            {
+                "name": "llm",
+                "context": {"trace_id": "t", "span_id": "s"},
+                "parent_id": None,
+                "span_kind": "LLM",
+                "attributes": nested(OPENINFERENCE),
+            }
+        ]
     else:
-        records = [{"name": "llm", "context.trace_id": "t", "context.span_id": "s", **{f"attributes.{k}": v for k, v in OPENINFERENCE.items()}}]
-    data = read(write(tmp_path / "x.jsonl", *records, {"name": "chain", "context": {"trace_id": "t", "span_id": "r"}, "attributes": {"openinference.span.kind": "CHAIN"}}))
+        records = [
+            {
+                "name": "llm",
+                "context.trace_id": "t",
+                "context.span_id": "s",
+                **{f"attributes.{k}": v for k, v in OPENINFERENCE.items()},
+            }
+        ]
+    data = read(
+        write(
+            tmp_path / "x.jsonl",
+            *records,
+            {
+                "name": "chain",
+                "context": {"trace_id": "t", "span_id": "r"},
+                "attributes": {"openinference.span.kind": "CHAIN"},
+            },
+        )
+    )
     assert data.provenance["formats"] == {"traces/openinference": 1}
     row = data[0]
-    assert [(m["role"], m["content"]) for m in row["messages"]] == [("system", "Be brief."), ("user", "hi"), ("assistant", ""), ("tool", "one"), ("assistant", "Done.")]
+    assert [(m["role"], m["content"]) for m in row["messages"]] == [
+        ("system", "Be brief."),
+        ("user", "hi"),
+        ("assistant", ""),
+        ("tool", "one"),
+        ("assistant", "Done."),
+    ]
     assert tool_calls(row["messages"])[0].result == "one"
     assert (row["policy"]["model"], row["usage"], row["tools"][0]["function"]["name"]) == ("m", {"prompt": 5}, "f")
     assert row["openinference"]["attributes"]["session.id"] == "z"
@@ -230,13 +297,36 @@ def said(row: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def test_langfuse_traces_and_single_observations(tmp_path: Path) -> None:
-    first = {"id": "o1", "traceId": "t", "type": "GENERATION", "startTime": "1", "model": "m", "input": CHAT[:1], "output": CHAT[1], "parentObservationId": None}
-    last = {**first, "id": "o2", "startTime": "2", "input": {"messages": CHAT, "tools": [{"type": "function", "function": {"name": "f"}}]}, "output": {"role": "assistant", "content": "Done."}, "usageDetails": {"input": 3}}
+    first = {
+        "id": "o1",
+        "traceId": "t",
+        "type": "GENERATION",
+        "startTime": "1",
+        "model": "m",
+        "input": CHAT[:1],
+        "output": CHAT[1],
+        "parentObservationId": None,
+    }
+    last = {
+        **first,
+        "id": "o2",
+        "startTime": "2",
+        "input": {"messages": CHAT, "tools": [{"type": "function", "function": {"name": "f"}}]},
+        "output": {"role": "assistant", "content": "Done."},
+        "usageDetails": {"input": 3},
+    }
     trace = {
         "id": "t", "name": "run", "timestamp": "0", "input": "hi", "output": "Done.", "observations": [last, {"type": "SPAN", "id": "x"}, first],
         "scores": [{"name": "helpful", "value": 1, "dataType": "BOOLEAN", "source": "ANNOTATION", "comment": "good"}, {"name": "stars", "value": 4, "dataType": "NUMERIC", "source": "EVAL"}],
     }  # fmt: skip
-    data = read(write(tmp_path / "t.jsonl", trace, "{cut", {**trace, "id": "u", "observations": [{**last, "traceId": "u"}], "scores": []}))
+    data = read(
+        write(
+            tmp_path / "t.jsonl",
+            trace,
+            "{cut",
+            {**trace, "id": "u", "observations": [{**last, "traceId": "u"}], "scores": []},
+        )
+    )
     row = data[0]
     assert len(data) == 2
     assert said(row) == EXPECTED
@@ -253,13 +343,27 @@ def test_langsmith_runs_in_openai_and_in_langchain_shape(tmp_path: Path) -> None
     def lc(kind: str, **kwargs: Any) -> dict[str, Any]:
         return {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", kind], "kwargs": kwargs}
 
-    chain = {"id": "r", "trace_id": "r", "run_type": "chain", "inputs": {}, "outputs": {}, "dotted_order": "0", "feedback_stats": {"correct": {"n": 1, "avg": 1.0}}}
+    chain = {
+        "id": "r",
+        "trace_id": "r",
+        "run_type": "chain",
+        "inputs": {},
+        "outputs": {},
+        "dotted_order": "0",
+        "feedback_stats": {"correct": {"n": 1, "avg": 1.0}},
+    }
     serialised = {
         "id": "a", "trace_id": "r", "run_type": "llm", "dotted_order": "1", "extra": {"invocation_params": {"model": "m"}},
         "inputs": {"messages": [[lc("HumanMessage", content="hi"), lc("AIMessage", content="", tool_calls=[{"id": "c1", "name": "f", "args": {"k": 1}}]), lc("ToolMessage", content="one", tool_call_id="c1")]]},
         "outputs": {"generations": [[{"text": "Done.", "message": lc("AIMessage", content="Done.")}]]},
     }  # fmt: skip
-    openai = {**serialised, "id": "b", "trace_id": "s", "inputs": {"messages": CHAT}, "outputs": {"choices": [{"message": {"role": "assistant", "content": "Done."}}]}}
+    openai = {
+        **serialised,
+        "id": "b",
+        "trace_id": "s",
+        "inputs": {"messages": CHAT},
+        "outputs": {"choices": [{"message": {"role": "assistant", "content": "Done."}}]},
+    }
     data = read(write(tmp_path / "runs.jsonl", chain, serialised, "[broken", openai))
     assert [said(r) for r in data] == [EXPECTED, EXPECTED]
     assert (data[0]["reward"], data[0]["scorer"]["id"], data[1]["reward"]) == (1.0, "langsmith/correct", None)
@@ -270,18 +374,39 @@ def test_langsmith_runs_in_openai_and_in_langchain_shape(tmp_path: Path) -> None
 
 def test_agents_sdk_traces_one_by_one_and_in_batches(tmp_path: Path) -> None:
     def span(n: int, **data: Any) -> dict[str, Any]:
-        return {"object": "trace.span", "id": f"s{n}", "trace_id": "t", "started_at": str(n), "span_data": data, "error": None}
+        return {
+            "object": "trace.span",
+            "id": f"s{n}",
+            "trace_id": "t",
+            "started_at": str(n),
+            "span_data": data,
+            "error": None,
+        }
 
     trace = {"object": "trace", "id": "t", "workflow_name": "flow", "group_id": None, "metadata": {}}
     first = span(1, type="generation", input=CHAT[:1], output=[CHAT[1]], model="m", usage={"input_tokens": 1})
     function = span(2, type="function", name="f", input='{"k": 1}', output="one")
-    last = span(3, type="generation", input=CHAT, output=[{"role": "assistant", "content": "Done."}], model="m", model_config={"temperature": 0})
+    last = span(
+        3,
+        type="generation",
+        input=CHAT,
+        output=[{"role": "assistant", "content": "Done."}],
+        model="m",
+        model_config={"temperature": 0},
+    )
     data = read(write(tmp_path / "t.jsonl", trace, first, function, last))
     assert [said(r) for r in data] == [EXPECTED]
-    assert (data[0]["policy"], data[0]["agents_sdk"]["workflow_name"]) == ({"model": "m", "sampling": {"temperature": 0}}, "flow")
+    assert (data[0]["policy"], data[0]["agents_sdk"]["workflow_name"]) == (
+        {"model": "m", "sampling": {"temperature": 0}},
+        "flow",
+    )
     assert [said(r) for r in read(write(tmp_path / "b.json", {"data": [trace, first, function, last]}))] == [EXPECTED]
     items = span(1, type="response", input=[{"role": "user", "content": "hi"}], response={
         "instructions": "Be brief.", "model": "m", "output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "yo"}]}]})  # fmt: skip
-    assert said(read(write(tmp_path / "r.jsonl", trace, items))[0]) == [("system", "Be brief."), ("user", "hi"), ("assistant", "yo")]
+    assert said(read(write(tmp_path / "r.jsonl", trace, items))[0]) == [
+        ("system", "Be brief."),
+        ("user", "hi"),
+        ("assistant", "yo"),
+    ]
     silent = span(1, type="response", response_id="resp_1")
     assert "content not captured" in read(write(tmp_path / "s.jsonl", trace, items, silent)).warnings[0]

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - recorded shapes are easier to compare on one line
 """tau-bench and tau2-bench results, on the public file and on small ones of ours."""
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ def test_the_published_table_is_reproduced(airline: Any) -> None:
     for row in airline:
         groups[row["task_id"]].append(row["reward"])
     table = [
-        sum(math.comb(int(sum(g)), k) / math.comb(len(g), k) for g in groups.values()) / len(groups) for k in (1, 2, 3, 4)
+        sum(math.comb(int(sum(g)), k) / math.comb(len(g), k) for g in groups.values()) / len(groups)
+        for k in (1, 2, 3, 4)
     ]
     assert table == pytest.approx([0.420, 0.273, 0.220, 0.200], abs=5e-4)
 
@@ -97,7 +99,9 @@ def tau_run(**changes: Any) -> dict[str, Any]:
 
 def test_a_small_run_and_a_broken_one_between_two_good_ones(tmp_path: Path) -> None:
     path = tmp_path / "runs.json"
-    path.write_text(json.dumps([tau_run(), {"task_id": 8, "reward": 1.0, "traj": "lost"}, tau_run(trial=2)]), encoding="utf-8")
+    path.write_text(
+        json.dumps([tau_run(), {"task_id": 8, "reward": 1.0, "traj": "lost"}, tau_run(trial=2)]), encoding="utf-8"
+    )
     data = read(path)
     assert [(r["task_id"], r["index"]) for r in data] == [("7", 1), ("7", 2)]
     assert data.provenance["skipped"][0]["where"] == "item 2"
@@ -109,11 +113,19 @@ def test_a_small_run_and_a_broken_one_between_two_good_ones(tmp_path: Path) -> N
 
 
 def test_results_out_of_order_are_paired_by_id_and_results_without_ids_are_refused(tmp_path: Path) -> None:
-    calls = [{"id": i, "type": "function", "function": {"name": "get", "arguments": json.dumps({"k": n})}} for n, i in enumerate("ab")]
-    results = [{"role": "tool", "tool_call_id": "b", "content": "two"}, {"role": "tool", "tool_call_id": "a", "content": "one"}]
+    calls = [
+        {"id": i, "type": "function", "function": {"name": "get", "arguments": json.dumps({"k": n})}}
+        for n, i in enumerate("ab")
+    ]
+    results = [
+        {"role": "tool", "tool_call_id": "b", "content": "two"},
+        {"role": "tool", "tool_call_id": "a", "content": "one"},
+    ]
     anonymous = [{"role": "tool", "content": r["content"]} for r in results]
     runs = [
-        tau_run(traj=[{"role": "user", "content": "q"}, {"role": "assistant", "content": "", "tool_calls": calls}, *tail])
+        tau_run(
+            traj=[{"role": "user", "content": "q"}, {"role": "assistant", "content": "", "tool_calls": calls}, *tail]
+        )
         for tail in (results, anonymous)
     ]
     path = tmp_path / "runs.json"
@@ -127,10 +139,16 @@ def test_results_out_of_order_are_paired_by_id_and_results_without_ids_are_refus
 def test_ids_that_repeat_across_turns_stay_with_their_turn(tmp_path: Path) -> None:
     def turn(k: int, text: str) -> list[dict[str, Any]]:
         call = {"id": "call_0", "type": "function", "function": {"name": "get", "arguments": json.dumps({"k": k})}}
-        return [{"role": "assistant", "content": "", "tool_calls": [call]}, {"role": "tool", "tool_call_id": "call_0", "content": text}]
+        return [
+            {"role": "assistant", "content": "", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "call_0", "content": text},
+        ]
 
     path = tmp_path / "runs.json"
-    path.write_text(json.dumps([tau_run(traj=[{"role": "user", "content": "q"}, *turn(1, "one"), *turn(2, "two")])]), encoding="utf-8")
+    path.write_text(
+        json.dumps([tau_run(traj=[{"role": "user", "content": "q"}, *turn(1, "one"), *turn(2, "two")])]),
+        encoding="utf-8",
+    )
     row = read(path)[0]
     assert [(c.arguments, c.result) for c in tool_calls(row["messages"])] == [({"k": 1}, "one"), ({"k": 2}, "two")]
     assert not validate_messages(row["messages"], ends_on_call=True) or row["lineage"].get("incomplete")
@@ -163,7 +181,15 @@ def test_tau2_simulations_of_the_current_and_the_one_by_one_shape(tmp_path: Path
     row = data[0]
     assert len(data) == 1
     assert data.provenance["formats"] == {"traces/tau2_bench": 1}
-    assert [m["role"] for m in row["messages"]] == ["system", "assistant", "user", "assistant", "tool", "assistant", "user"]
+    assert [m["role"] for m in row["messages"]] == [
+        "system",
+        "assistant",
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "user",
+    ]
     assert tool_calls(row["messages"])[0].result == "done"
     assert (row["reward"], row["policy"]["model"], row["world"]["seed"]) == (0.0, "m", 11)
     assert [j["scorer"]["id"] for j in row["judgments"]] == ["tau2_bench/DB", "tau2_bench/COMMUNICATE"]

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - recorded shapes are easier to compare on one line
 """Tool schemas from traces, `wai convert`, and foreign -> rows -> foreign."""
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ def row_with(*calls: tuple[str, dict[str, Any], str]) -> dict[str, Any]:
     messages: list[dict[str, Any]] = [{"role": "user", "content": "q"}]
     for n, (name, arguments, result) in enumerate(calls):
         call = {"id": f"c{n}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
-        messages += [{"role": "assistant", "content": "", "tool_calls": [call]}, {"role": "tool", "tool_call_id": f"c{n}", "content": result}]
+        messages += [
+            {"role": "assistant", "content": "", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"c{n}", "content": result},
+        ]
     return {"messages": messages}
 
 
@@ -51,7 +55,10 @@ def test_schemas_are_inferred_from_observed_arguments_and_results() -> None:
 
 
 def test_a_declared_schema_wins_over_what_was_observed() -> None:
-    declared = {"type": "function", "function": {"name": "find", "description": "d", "parameters": {"type": "object", "properties": {}}}}
+    declared = {
+        "type": "function",
+        "function": {"name": "find", "description": "d", "parameters": {"type": "object", "properties": {}}},
+    }
     assert tools_from_traces([{**row_with(("find", {"city": "x"}, "y")), "tools": [declared]}]) == [declared]
 
 
@@ -78,13 +85,22 @@ def test_convert_writes_rows_and_refuses_to_overwrite(tmp_path: Path, capsys: py
 def test_convert_writes_what_an_exporter_writes(tmp_path: Path) -> None:
     pytest.importorskip("whileai_export")
     source = tmp_path / "chat.jsonl"
-    source.write_text(json.dumps({"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]}), encoding="utf-8")
+    source.write_text(
+        json.dumps({"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]}),
+        encoding="utf-8",
+    )
     assert run(str(source), str(tmp_path / "out.jsonl"), "--to", "trl") == 0
     assert json.loads((tmp_path / "out.jsonl").read_text(encoding="utf-8"))["messages"][1]["content"] == "yo"
 
 
-texts = st.text(alphabet=st.characters(exclude_categories=("Cs",)), min_size=1, max_size=10).map(lambda s: s.strip() or "x")
-arguments_ = st.dictionaries(st.text(alphabet="abcdef", min_size=1, max_size=3), st.integers(-(2**40), 2**40) | st.booleans() | texts | st.none(), max_size=2)
+texts = st.text(alphabet=st.characters(exclude_categories=("Cs",)), min_size=1, max_size=10).map(
+    lambda s: s.strip() or "x"
+)
+arguments_ = st.dictionaries(
+    st.text(alphabet="abcdef", min_size=1, max_size=3),
+    st.integers(-(2**40), 2**40) | st.booleans() | texts | st.none(),
+    max_size=2,
+)
 
 
 @st.composite
@@ -97,9 +113,14 @@ def conversations(draw: st.DrawFn) -> list[dict[str, Any]]:
             n = draw(st.integers(1, 3))
             ids = [f"id{count + i}" for i in range(n)]
             count += n
-            calls = [{"id": i, "type": "function", "function": {"name": "f", "arguments": json.dumps(draw(arguments_))}} for i in ids]
+            calls = [
+                {"id": i, "type": "function", "function": {"name": "f", "arguments": json.dumps(draw(arguments_))}}
+                for i in ids
+            ]
             messages.append({"role": "assistant", "content": draw(st.just("") | texts), "tool_calls": calls})
-            messages += [{"role": "tool", "tool_call_id": i, "content": draw(texts)} for i in draw(st.permutations(ids))]
+            messages += [
+                {"role": "tool", "tool_call_id": i, "content": draw(texts)} for i in draw(st.permutations(ids))
+            ]
         messages.append({"role": "assistant", "content": draw(texts)})
     return messages
 
@@ -107,7 +128,10 @@ def conversations(draw: st.DrawFn) -> list[dict[str, Any]]:
 def signature(messages: list[dict[str, Any]]) -> list[Any]:
     out = []
     for m in normalise_messages(messages):
-        calls = [(c["id"], c["function"]["name"], parse_arguments(c["function"]["arguments"])) for c in m.get("tool_calls") or ()]
+        calls = [
+            (c["id"], c["function"]["name"], parse_arguments(c["function"]["arguments"]))
+            for c in m.get("tool_calls") or ()
+        ]
         out.append((m["role"], m["content"], calls, m.get("tool_call_id")))
     return out
 
@@ -115,7 +139,9 @@ def signature(messages: list[dict[str, Any]]) -> list[Any]:
 @settings(max_examples=60, deadline=None)
 @given(conversations())
 @pytest.mark.parametrize("target", ["chat", "openai", "trl", "anthropic", "sharegpt"])
-def test_rows_to_a_foreign_file_and_back_keep_roles_contents_calls_ids_and_order(target: str, messages: list[dict[str, Any]]) -> None:
+def test_rows_to_a_foreign_file_and_back_keep_roles_contents_calls_ids_and_order(
+    target: str, messages: list[dict[str, Any]]
+) -> None:
     pytest.importorskip("whileai_export")
     import tempfile
 

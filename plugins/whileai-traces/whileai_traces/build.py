@@ -26,7 +26,6 @@ from whileai_kernel.protocols import ReadProblem
 from whileai_kernel.rows import SCHEMA_VERSION, Row, content_id, ordered
 from whileai_kernel.tools import as_tool
 from whileai_kernel.verdicts import jsonable, to_judgment
-
 from whileai_traces.files import OnProblem
 
 __all__ = ["RowBuilder", "Score", "leftovers", "openai_tool"]

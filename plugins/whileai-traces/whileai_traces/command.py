@@ -19,9 +19,13 @@ class ConvertCommand:
         parser.add_argument("source", metavar="IN", help="file, folder or pattern to read")
         parser.add_argument("target", metavar="OUT", help="file (or, for an exporter, folder) to write")
         parser.add_argument("--from", dest="format", metavar="FORMAT", help="format of IN (default: found by content)")
-        parser.add_argument("--to", default=ROWS, metavar="NAME", help="rows, or an exporter: chat, trl, ... (default: rows)")
+        parser.add_argument(
+            "--to", default=ROWS, metavar="NAME", help="rows, or an exporter: chat, trl, ... (default: rows)"
+        )
         parser.add_argument("--kind", help="kind of record, for exporters that have kinds")
-        parser.add_argument("--allow", action="append", default=[], metavar="NAME", help="a finding that does not stop it")
+        parser.add_argument(
+            "--allow", action="append", default=[], metavar="NAME", help="a finding that does not stop it"
+        )
         parser.add_argument("--overwrite", action="store_true", help="replace a file that is there")
 
     def run(self, args: argparse.Namespace) -> int:
@@ -30,7 +34,6 @@ class ConvertCommand:
 
         from whileai_kernel import make
         from whileai_kernel.errors import ParameterError
-
         from whileai_traces.reading import read
 
         data = read(args.source, args.format)

@@ -26,7 +26,6 @@ from typing import IO, Any, cast
 
 from whileai_kernel.errors import MissingDependencyError
 from whileai_kernel.protocols import ReadProblem
-
 from whileai_traces.defaults import HEAD_BYTES
 
 __all__ = ["OnProblem", "first_records", "json_records", "loads", "open_bytes", "read_head", "suffix_of"]
@@ -63,7 +62,7 @@ def _open_zstd(path: Path) -> IO[bytes]:
     except ImportError:
         pass  # before Python 3.14 the package below does the same
     try:
-        import zstandard
+        import zstandard  # type: ignore[import-not-found, unused-ignore]
     except ImportError as err:
         raise MissingDependencyError(
             f"{path} is compressed with zstd, and nothing here reads zstd",
@@ -263,7 +262,9 @@ def _document(path: Path, raw: bytes, on_problem: OnProblem) -> Iterator[tuple[s
 
 def _is_conversation(value: list[Any]) -> bool:
     """Say whether a JSON array is one list of chat messages, and so one record."""
-    return bool(value) and all(isinstance(m, dict) and isinstance(m.get("role"), str) and "messages" not in m for m in value)
+    return bool(value) and all(
+        isinstance(m, dict) and isinstance(m.get("role"), str) and "messages" not in m for m in value
+    )
 
 
 def _damaged(path: Path, text: str, on_problem: OnProblem) -> Iterator[tuple[str, Any]]:

@@ -12,7 +12,12 @@ SOURCES = (
     ("sharegpt", "formats.chat:ShareGPT", "ShareGPT conversations", None),
     ("tau_bench", "formats.tau:TauBench", "Results of tau-bench", None),
     ("tau2_bench", "formats.tau:Tau2Bench", "Results of tau2-bench", None),
-    ("prompt_completion", "formats.tables:PromptCompletion", "Prompt and completion columns: CSV, JSONL, Parquet", "parquet"),
+    (
+        "prompt_completion",
+        "formats.tables:PromptCompletion",
+        "Prompt and completion columns: CSV, JSONL, Parquet",
+        "parquet",
+    ),
     ("inspect", "formats.evals:InspectLog", "Logs of inspect-ai: .eval and JSON", "zstd"),
     ("lm_eval", "formats.evals:LmEvalSamples", "Samples of lm-evaluation-harness", None),
     ("promptfoo", "formats.evals:PromptfooResults", "Results of promptfoo", None),
@@ -35,4 +40,6 @@ def wai_register_sources(register: Any) -> None:
 @hookimpl
 def wai_register_commands(register: Any) -> None:
     """Register `wai convert`."""
-    register("convert", "whileai_traces.command:ConvertCommand", summary="Recorded runs to rows or to a trainer's format")
+    register(
+        "convert", "whileai_traces.command:ConvertCommand", summary="Recorded runs to rows or to a trainer's format"
+    )

@@ -23,7 +23,6 @@ from whileai_kernel.dataset import Dataset
 from whileai_kernel.errors import ParameterError, RowError
 from whileai_kernel.protocols import ReadProblem
 from whileai_kernel.rows import Row, content_id
-
 from whileai_traces.build import RowBuilder
 from whileai_traces.defaults import LEAST, SHOWN_PROBLEMS
 from whileai_traces.files import OnProblem, first_records, open_bytes, read_head
@@ -47,7 +46,9 @@ class FormatGuess:
     tried: dict[str, float | str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        return ", ".join(f"{name} {value if isinstance(value, str) else format(value, '.1f')}" for name, value in self.tried.items())
+        return ", ".join(
+            f"{name} {value if isinstance(value, str) else format(value, '.1f')}" for name, value in self.tried.items()
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the guess as a plain mapping."""
@@ -85,7 +86,7 @@ def _best(ask: Callable[[Any], float]) -> FormatGuess:
 
 def _unknown(what: str, guess: FormatGuess, seen: str) -> RowError:
     tied = [n for n, v in guess.tried.items() if isinstance(v, float) and v >= LEAST.value]
-    why = f"fits {' and '.join(tied)} equally well" if tied else f"tried: {guess or 'no source is installed'}"
+    why = f"fits {' and '.join(tied)} equally well" if tied else f"tried: {str(guess) or 'no source is installed'}"
     hint = f"; it holds {seen}" if seen else ""
     return RowError(f"cannot tell the format of {what}", why=f"{why}{hint}", fix="name it: read(path, format='chat')")
 
@@ -111,7 +112,7 @@ def _files(source: str | Path) -> list[Path]:
     if path.exists():
         return [path]
     if any(c in str(source) for c in "*?["):
-        found = sorted(Path(p) for p in glob.glob(str(source), recursive=True) if Path(p).is_file())
+        found = sorted(Path(p) for p in glob.glob(str(source), recursive=True) if Path(p).is_file())  # noqa: PTH207
         if not found:
             raise ParameterError(f"no file matches {str(source)!r}", fix="check the pattern; ** crosses folders")
         return found
@@ -123,14 +124,14 @@ def _is_data(relative: Path) -> bool:
     return not hidden and relative.name.lower() not in SKIPPED_NAMES and not relative.name.endswith(".manifest.json")
 
 
-def _resolve(format: str | None, guess: Callable[[], FormatGuess], what: str, seen: Callable[[], str], params: Mapping[str, Any]) -> tuple[str, Any]:
+def _source_for(path: Path, format: str | None, params: Mapping[str, Any]) -> tuple[str, Any]:
+    """Return the name of a file's format and the source that reads it."""
     if format is None:
-        found = guess()
-        if found.format is None:
-            raise _unknown(what, found, seen())
-        format = found.format
-    source = make("sources", format, **params)
-    return format, source
+        guess = detect(path)
+        if guess.format is None:
+            raise _unknown(str(path), guess, _describe(read_head(path)))
+        format = guess.format
+    return format, make("sources", format, **params)
 
 
 def iter_rows(
@@ -152,7 +153,7 @@ def iter_rows(
         ParameterError: There is no such file, or no such format.
     """
     for path in _files(source):
-        _, reader = _resolve(format, lambda p=path: detect(p), str(path), lambda p=path: _describe(read_head(p)), params)  # type: ignore[misc]
+        _, reader = _source_for(path, format, params)
         yield from reader.read(path, on_problem=on_problem or _ignore)
 
 
@@ -223,7 +224,7 @@ def _read_files(
             notes.append(f"{path.name} is empty")
             continue
         try:
-            used, reader = _resolve(format, lambda p=path: detect(p), str(path), lambda p=path: _describe(read_head(p)), params)  # type: ignore[misc]
+            used, reader = _source_for(path, format, params)
         except RowError as err:
             if len(paths) == 1:
                 raise
@@ -255,7 +256,10 @@ def _keep_apart(rows: list[Row], start: int, path: Path, owners: dict[str, tuple
     if not renamed:
         return []
     first = next(iter(renamed.items()))
-    return [f"{path.name}: {len(renamed)} task ids name another task in an earlier file; they got the file's name in front ({first[0]} is {first[1]})"]
+    return [
+        f"{path.name}: {len(renamed)} task ids name another task in an earlier file; they got "
+        f"the file's name in front ({first[0]} is {first[1]})"
+    ]
 
 
 def _fingerprint(row: Mapping[str, Any]) -> str:
@@ -270,19 +274,20 @@ def _read_records(
     place = Path("<records>")
     if not records:
         return [], []
-    used, reader = _resolve(
-        format,
-        lambda: _best(lambda s: float(s.sniff_records(records[:5])) if hasattr(s, "sniff_records") else 0.0),
-        "these records",
-        lambda: f"keys {', '.join(map(str, list(records[0])[:12]))}" if isinstance(records[0], Mapping) else type(records[0]).__name__,
-        params,
-    )
+    if format is None:
+        guess = _best(lambda s: float(s.sniff_records(records[:5])) if hasattr(s, "sniff_records") else 0.0)
+        if guess.format is None:
+            first: Any = records[0]
+            seen = ", ".join(map(str, list(first)[:12])) if isinstance(first, Mapping) else type(first).__name__
+            raise _unknown("these records", guess, f"the keys {seen}")
+        format = guess.format
+    used, reader = format, make("sources", format, **params)
     if not hasattr(reader, "rows"):
         raise ParameterError(
-            f"the format {used} reads files only", why="it has no rows(records, build)", fix="write the records to a file"
+            f"the format {used} reads files only",
+            why="it has no rows(records, build)",
+            fix="write the records to a file",
         )
     build = RowBuilder(reader.name, place, problems.append, reader.user_ends)
     places = ((f"record {n}", record) for n, record in enumerate(records, start=1))
     return list(reader.rows(places, build)), [{"path": str(place), "format": used, "rows": len(records)}]
-
-

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from whileai_kernel.messages import tool_calls
-
 from whileai_traces.defaults import ENUM_REPEATS, ENUM_VALUES
 
 __all__ = ["tools_from_traces"]
@@ -91,7 +90,9 @@ def _type(value: Any) -> str:
         return "integer"
     if isinstance(value, float):
         return "number"
-    return {str: "string", list: "array", dict: "object"}[type(value)]
+    if isinstance(value, str):
+        return "string"
+    return "array" if isinstance(value, list) else "object"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ class _EnumRule:
 
     def holds(self, key: str, texts: set[str], count: int) -> bool:
         everywhere = self.pool.get(key, texts)
-        return 1 < len(texts) and len(everywhere) <= self.values and count >= self.repeats * len(texts)
+        return len(texts) > 1 and len(everywhere) <= self.values and count >= self.repeats * len(texts)
 
 
 def _object_schema(objects: list[dict[str, Any]], rule: _EnumRule) -> dict[str, Any]:

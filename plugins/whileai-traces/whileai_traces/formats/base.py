@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from whileai_kernel.rows import Row
-
 from whileai_traces.build import RowBuilder
 from whileai_traces.files import OnProblem, first_records, json_records
 

@@ -13,7 +13,6 @@ from typing import Any
 
 from whileai_kernel.messages import text_of
 from whileai_kernel.rows import Row
-
 from whileai_traces.build import RowBuilder, Score, leftovers
 from whileai_traces.defaults import CERTAIN, LIKELY, POSSIBLE
 from whileai_traces.formats.base import JsonSource, Records, as_list, as_mapping
@@ -64,7 +63,9 @@ def _scores(record: Mapping[str, Any], name: str) -> list[Score]:
     if "reward" not in record:
         return []
     threshold = record.get("threshold")
-    return [Score(f"{name}/reward", record["reward"], threshold=threshold if isinstance(threshold, int | float) else None)]
+    return [
+        Score(f"{name}/reward", record["reward"], threshold=threshold if isinstance(threshold, int | float) else None)
+    ]
 
 
 def _task_id(record: Mapping[str, Any]) -> str | None:
@@ -132,7 +133,9 @@ class OpenAIChat(JsonSource):
     @staticmethod
     def _preferences(record: Mapping[str, Any]) -> list[dict[str, Any]]:
         pairs = (("preferred_output", "chosen"), ("non_preferred_output", "rejected"))
-        return [{"messages": record[key], "preference": label} for key, label in pairs if isinstance(record.get(key), list)]
+        return [
+            {"messages": record[key], "preference": label} for key, label in pairs if isinstance(record.get(key), list)
+        ]
 
     def _row(
         self,
@@ -213,7 +216,18 @@ class ResponsesItems(JsonSource):
             finish = STOP_REASONS.get(str(status), str(status)) if status else None
             if finish == "stop" and messages and messages[-1].get("tool_calls"):
                 finish = "tool_calls"
-            used = ("input", "output", "items", "instructions", "tools", "usage", "model", "request", "response", *ROW_KEYS)
+            used = (
+                "input",
+                "output",
+                "items",
+                "instructions",
+                "tools",
+                "usage",
+                "model",
+                "request",
+                "response",
+                *ROW_KEYS,
+            )
             rest = leftovers(record, used)
             if unknown:
                 rest["items"] = unknown
@@ -278,7 +292,18 @@ class AnthropicMessages(JsonSource):
             if system:
                 messages.insert(0, {"role": "system", "content": system})
             stop = response.get("stop_reason") or record.get("stop_reason")
-            used = ("messages", "system", "tools", "request", "response", "message", "model", "usage", "stop_reason", *ROW_KEYS)
+            used = (
+                "messages",
+                "system",
+                "tools",
+                "request",
+                "response",
+                "message",
+                "model",
+                "usage",
+                "stop_reason",
+                *ROW_KEYS,
+            )
             model = response.get("model") or request.get("model")
             row = build.row(
                 where,
@@ -378,7 +403,11 @@ def _append_calls(messages: list[dict[str, Any]], calls: list[dict[str, Any]], c
     known = as_list(ids)
     turn = len(messages)
     shaped = [
-        {"id": str(known[n] if n < len(known) else c.get("id") or f"call_{turn}_{n}"), "name": c.get("name"), "arguments": c.get("arguments")}
+        {
+            "id": str(known[n] if n < len(known) else c.get("id") or f"call_{turn}_{n}"),
+            "name": c.get("name"),
+            "arguments": c.get("arguments"),
+        }
         for n, c in enumerate(calls)
     ]
     last = messages[-1] if messages else {}
@@ -390,7 +419,7 @@ def _append_calls(messages: list[dict[str, Any]], calls: list[dict[str, Any]], c
 
 def _by_name(messages: list[dict[str, Any]], text: str) -> str:
     """Return the id of the call that a result belongs to, where it is the only one possible; else nothing."""
-    turn = next((m for m in reversed(messages) if m["role"] == "assistant"), {})
+    turn: dict[str, Any] = next((m for m in reversed(messages) if m["role"] == "assistant"), {})
     taken = {m.get("tool_call_id") for m in messages if m["role"] == "tool"}
     free = [c for c in turn.get("tool_calls") or () if c["id"] not in taken]
     if len(turn.get("tool_calls") or ()) == 1 and free:

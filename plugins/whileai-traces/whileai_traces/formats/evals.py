@@ -17,7 +17,6 @@ from typing import Any
 from whileai_kernel.errors import MissingDependencyError
 from whileai_kernel.protocols import ReadProblem
 from whileai_kernel.rows import Row
-
 from whileai_traces.build import RowBuilder, Score, leftovers
 from whileai_traces.defaults import CERTAIN, LIKELY
 from whileai_traces.files import OnProblem, loads
@@ -113,8 +112,8 @@ class InspectLog(JsonSource):
         stop = choice.get("stop_reason")
         error, limit = as_mapping(sample.get("error")), sample.get("limit")
         epoch = sample.get("epoch")
-        used = ("id", "epoch", "input", "target", "messages", "output", "scores", "metadata", "events", "error", "attachments",
-                "events_data", "model_usage", "choices")  # fmt: skip
+        used = ("id", "epoch", "input", "target", "messages", "output", "scores", "metadata", "events", "error",
+                "attachments", "events_data", "model_usage", "choices")  # fmt: skip
         row = build.row(
             where,
             messages,
@@ -193,7 +192,7 @@ def _unpack(data: bytes, method: int) -> bytes:
     except ImportError:
         pass  # before Python 3.14 the package below does the same
     try:
-        import zstandard
+        import zstandard  # type: ignore[import-not-found, unused-ignore]
     except ImportError as err:
         raise MissingDependencyError(
             ".eval archives are compressed with zstd, and nothing here reads zstd",
@@ -219,13 +218,20 @@ class LmEvalSamples(JsonSource):
 
     def sniff_records(self, records: list[Any]) -> float:
         """Certain when records have responses and their filtered ones."""
-        hits = [r for r in records if {"doc_id", "resps"} <= as_mapping(r).keys() or {"doc_id", "filtered_resps"} <= as_mapping(r).keys()]
+        hits = [
+            r
+            for r in records
+            if {"doc_id", "resps"} <= as_mapping(r).keys() or {"doc_id", "filtered_resps"} <= as_mapping(r).keys()
+        ]
         return CERTAIN.value if hits else 0.0
 
     def rows(self, records: Records, build: RowBuilder) -> Iterator[Row]:
         """Yield one row per document and repeat."""
         chosen = self.filter
-        task = build.path.name.removesuffix(".gz").removesuffix(".jsonl").removeprefix("samples_").rpartition("_")[0] or build.path.stem
+        task = (
+            build.path.name.removesuffix(".gz").removesuffix(".jsonl").removeprefix("samples_").rpartition("_")[0]
+            or build.path.stem
+        )
         for where, record in records:
             record = as_mapping(record)
             if "doc_id" not in record:
@@ -258,14 +264,18 @@ class LmEvalSamples(JsonSource):
                 task_id=f"{task}/{record['doc_id']}",
                 scores=first_named(scores, self.metric) if n == 0 or len(texts) == 1 else (),
                 privileged={"reference": record["target"]} if record.get("target") not in (None, "") else None,
-                rest={k: v for k, v in record.items() if k in ("filtered_resps", "filter", "doc", "doc_hash", "prompt_hash", "target_hash")},
+                rest={
+                    k: v
+                    for k, v in record.items()
+                    if k in ("filtered_resps", "filter", "doc", "doc_hash", "prompt_hash", "target_hash")
+                },
             )
             if row is not None:
                 yield row
 
 
 def _lm_eval_prompt(arguments: Any) -> list[dict[str, Any]] | None:
-    """Return the prompt of a request: the previous shape is a list of lists, the current one `{"gen_args_0": {"arg_0"}}`."""
+    """Return the prompt of a request: a list of lists before, `{"gen_args_0": {"arg_0"}}` now."""
     first: Any = arguments
     if isinstance(first, Mapping):
         first = as_mapping(first.get("gen_args_0")).get("arg_0")
@@ -291,7 +301,7 @@ class PromptfooResults(JsonSource):
         for record in records:
             record = as_mapping(record)
             inner = as_mapping(record.get("results"))
-            if "evalId" in record and inner or ("stats" in inner and "results" in inner):
+            if ("evalId" in record and inner) or ("stats" in inner and "results" in inner):
                 return CERTAIN.value
             if {"promptIdx", "testIdx"} <= record.keys() or {"gradingResult", "vars", "success"} <= record.keys():
                 return LIKELY.value + 0.2
@@ -324,15 +334,37 @@ class PromptfooResults(JsonSource):
             build.problem(where, "has no prompt or no response")
             return
         if output is not None:
-            messages.append({"role": "assistant", "content": output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)})
+            messages.append(
+                {
+                    "role": "assistant",
+                    "content": output if isinstance(output, str) else json.dumps(output, ensure_ascii=False),
+                }
+            )
         grading = as_mapping(result.get("gradingResult"))
         value = grading.get("score", result.get("score", result.get("success")))
-        scores = [] if error else [Score("promptfoo/score", value, reason=grading.get("reason"), evidence={"pass": result.get("success")})]
+        scores = (
+            []
+            if error
+            else [
+                Score("promptfoo/score", value, reason=grading.get("reason"), evidence={"pass": result.get("success")})
+            ]
+        )
         for part in [] if error else as_list(grading.get("componentResults")):
             part = as_mapping(part)
             check = as_mapping(part.get("assertion"))
-            kind = "judge" if str(check.get("type")).startswith(("llm-rubric", "model-graded", "g-eval", "factuality")) else "rule"
-            scores.append(Score(f"promptfoo/{check.get('type') or 'assertion'}", part.get("score", part.get("pass")), kind=kind, reason=part.get("reason")))
+            kind = (
+                "judge"
+                if str(check.get("type")).startswith(("llm-rubric", "model-graded", "g-eval", "factuality"))
+                else "rule"
+            )
+            scores.append(
+                Score(
+                    f"promptfoo/{check.get('type') or 'assertion'}",
+                    part.get("score", part.get("pass")),
+                    kind=kind,
+                    reason=part.get("reason"),
+                )
+            )
         provider = result.get("provider")
         model = provider.get("id") if isinstance(provider, Mapping) else provider
         test = result.get("testIdx", as_mapping(result.get("testCase")).get("description"))
@@ -343,7 +375,12 @@ class PromptfooResults(JsonSource):
             task_id=f"test {test}" if test is not None else None,
             scores=scores,
             privileged={"assert": test_case["assert"]} if test_case.get("assert") else None,
-            rest={k: v for k, v in result.items() if k in ("promptIdx", "testIdx", "promptId", "namedScores", "latencyMs", "failureReason", "metadata") and v not in (None, {})},
+            rest={
+                k: v
+                for k, v in result.items()
+                if k in ("promptIdx", "testIdx", "promptId", "namedScores", "latencyMs", "failureReason", "metadata")
+                and v not in (None, {})
+            },
             error={"type": "recorded", "message": str(error)} if error else None,
             outcome="failed" if error else None,
             policy={"model": model} if isinstance(model, str) else None,

@@ -78,7 +78,9 @@ def _ids(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _result(call_id: Any, output: Any) -> dict[str, Any]:
-    content = output if isinstance(output, str) else (text_of(output) if isinstance(output, list) else json.dumps(output))
+    content = (
+        output if isinstance(output, str) else (text_of(output) if isinstance(output, list) else json.dumps(output))
+    )
     return {"role": "tool", "tool_call_id": str(call_id or ""), "content": content}
 
 

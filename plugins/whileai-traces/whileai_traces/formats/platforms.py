@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from whileai_kernel.rows import Row
-
 from whileai_traces.build import RowBuilder, Score
 from whileai_traces.defaults import CERTAIN
 from whileai_traces.formats.base import JsonSource, Records, as_list, as_mapping
@@ -56,7 +55,8 @@ def _message(value: Mapping[str, Any]) -> Mapping[str, Any]:
     calls = as_list(inner.get("tool_calls")) or as_list(as_mapping(inner.get("additional_kwargs")).get("tool_calls"))
     if calls:
         out["tool_calls"] = [
-            {"id": c.get("id") or "", "name": c.get("name"), "arguments": c["args"]} if "args" in c else c for c in map(as_mapping, calls)
+            {"id": c.get("id") or "", "name": c.get("name"), "arguments": c["args"]} if "args" in c else c
+            for c in map(as_mapping, calls)
         ]
     if inner.get("tool_call_id"):
         out["tool_call_id"] = inner["tool_call_id"]
@@ -72,8 +72,16 @@ def _replies(value: Any) -> list[Mapping[str, Any]]:
         messages = _history(value)
         return [m for m in messages if m.get("role") == "assistant"] or list(messages)
     value = as_mapping(value)
-    for choice in (as_list(value.get("choices")), [g for group in as_list(value.get("generations")) for g in (group if isinstance(group, list) else [group])]):
-        found = [_message(as_mapping(as_mapping(c).get("message"))) if as_mapping(c).get("message") else {"role": "assistant", "content": as_mapping(c).get("text", "")} for c in choice]
+    for choice in (
+        as_list(value.get("choices")),
+        [g for group in as_list(value.get("generations")) for g in (group if isinstance(group, list) else [group])],
+    ):
+        found = [
+            _message(as_mapping(as_mapping(c).get("message")))
+            if as_mapping(c).get("message")
+            else {"role": "assistant", "content": as_mapping(c).get("text", "")}
+            for c in choice
+        ]
         if found:
             return found
     if value.get("role") or value.get("kwargs") or value.get("lc"):
@@ -101,7 +109,11 @@ class Langfuse(JsonSource):
             keys = as_mapping(record).keys()
             if "observations" in keys and keys & {"scores", "name", "input", "timestamp", "trace"}:
                 return CERTAIN.value
-            if "traceId" in keys and "type" in keys and keys & {"parentObservationId", "usageDetails", "modelParameters"}:
+            if (
+                "traceId" in keys
+                and "type" in keys
+                and keys & {"parentObservationId", "usageDetails", "modelParameters"}
+            ):
                 return CERTAIN.value
             if any("observations" in as_mapping(t) for t in as_list(as_mapping(record).get("data"))[:1]):
                 return CERTAIN.value
@@ -116,37 +128,72 @@ class Langfuse(JsonSource):
             for trace in map(as_mapping, traces):
                 observations = as_list(trace.get("observations")) if "observations" in trace else [trace]
                 scores = [_langfuse_score(as_mapping(s)) for s in as_list(trace.get("scores"))]
-                rest = {k: trace[k] for k in ("name", "sessionId", "userId", "tags", "metadata") if trace.get(k)} if "observations" in trace else {}
+                rest = (
+                    {k: trace[k] for k in ("name", "sessionId", "userId", "tags", "metadata") if trace.get(k)}
+                    if "observations" in trace
+                    else {}
+                )
                 made = len(calls)
                 for observation in map(as_mapping, observations):
                     if str(observation.get("type")).upper() != "GENERATION":
                         continue
-                    call = self._call(where, observation, str(trace.get("id") if "observations" in trace else observation.get("traceId")), scores, rest)
+                    call = self._call(
+                        where,
+                        observation,
+                        str(trace.get("id") if "observations" in trace else observation.get("traceId")),
+                        scores,
+                        rest,
+                    )
                     if call is None:
                         build.problem(where, NO_CONTENT)
                     else:
                         calls.append(call)
                 if made == len(calls) and trace.get("input") and trace.get("output") and "observations" in trace:
-                    calls.append(ModelCall(where, str(trace.get("id")), "", _history(trace["input"]), _replies(trace["output"]), {}, scores, rest))
+                    calls.append(
+                        ModelCall(
+                            where,
+                            str(trace.get("id")),
+                            "",
+                            _history(trace["input"]),
+                            _replies(trace["output"]),
+                            {},
+                            scores,
+                            rest,
+                        )
+                    )
                 elif made == len(calls) and "observations" in trace:
                     build.problem(where, "is a trace without model calls and without input and output")
         yield from emit(calls, build)
 
-    def _call(self, where: str, observation: Mapping[str, Any], group: str, scores: list[Score], rest: dict[str, Any]) -> ModelCall | None:
+    def _call(
+        self, where: str, observation: Mapping[str, Any], group: str, scores: list[Score], rest: dict[str, Any]
+    ) -> ModelCall | None:
         history, replies = _history(observation.get("input")), _replies(observation.get("output"))
         if not history and not replies:
             return None
         model = observation.get("model")
         usage = as_mapping(observation.get("usageDetails")) or as_mapping(observation.get("usage"))
-        columns = {
+        columns: dict[str, Any] = {
             "tools": _tools(observation.get("input")),
             "usage": dict(usage),
             "policy": {"model": model, "sampling": observation.get("modelParameters")} if model else None,
         }
         failed = observation.get("level") == "ERROR"
         if failed:
-            columns |= {"outcome": "failed", "error": {"type": "recorded", "message": str(observation.get("statusMessage"))}}
-        return ModelCall(where, group, str(observation.get("startTime") or ""), history, replies, columns, scores, {**rest, "observation": observation.get("id")})
+            columns |= {
+                "outcome": "failed",
+                "error": {"type": "recorded", "message": str(observation.get("statusMessage"))},
+            }
+        return ModelCall(
+            where,
+            group,
+            str(observation.get("startTime") or ""),
+            history,
+            replies,
+            columns,
+            scores,
+            {**rest, "observation": observation.get("id")},
+        )
 
 
 def _langfuse_score(score: Mapping[str, Any]) -> Score:
@@ -154,7 +201,12 @@ def _langfuse_score(score: Mapping[str, Any]) -> Score:
     value = score.get("value")
     if str(score.get("dataType")).upper() == "BOOLEAN" and value in (0, 1):
         value = bool(value)
-    return Score(f"langfuse/{score.get('name')}", value if value is not None else score.get("stringValue"), kind=kind, reason=score.get("comment"))
+    return Score(
+        f"langfuse/{score.get('name')}",
+        value if value is not None else score.get("stringValue"),
+        kind=kind,
+        reason=score.get("comment"),
+    )
 
 
 class LangSmith(JsonSource):
@@ -174,7 +226,13 @@ class LangSmith(JsonSource):
             for run in _tree(as_mapping(record)):
                 group = str(run.get("trace_id") or run.get("id"))
                 for name, stats in as_mapping(run.get("feedback_stats")).items():
-                    feedback.setdefault(group, []).append(Score(f"langsmith/{name}", as_mapping(stats).get("avg"), evidence={"n": as_mapping(stats).get("n")}))
+                    feedback.setdefault(group, []).append(
+                        Score(
+                            f"langsmith/{name}",
+                            as_mapping(stats).get("avg"),
+                            evidence={"n": as_mapping(stats).get("n")},
+                        )
+                    )
                 if "run_type" not in run:
                     build.problem(where, "is no run: it has no run_type")
                 elif run["run_type"] == "llm":
@@ -206,7 +264,16 @@ class LangSmith(JsonSource):
         if run.get("error"):
             columns |= {"outcome": "failed", "error": {"type": "recorded", "message": str(run["error"])}}
         rest = {k: run[k] for k in ("id", "name", "tags") if run.get(k)}
-        return ModelCall(where, group, str(run.get("dotted_order") or run.get("start_time") or ""), history, replies, columns, [], rest)
+        return ModelCall(
+            where,
+            group,
+            str(run.get("dotted_order") or run.get("start_time") or ""),
+            history,
+            replies,
+            columns,
+            [],
+            rest,
+        )
 
 
 def _tree(run: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -222,7 +289,9 @@ class AgentsSDK(JsonSource):
 
     def sniff_records(self, records: list[Any]) -> float:
         """Certain when records are traces or their spans."""
-        flat = [as_mapping(item) for record in records for item in (as_list(as_mapping(record).get("data")) or [record])]
+        flat = [
+            as_mapping(item) for record in records for item in (as_list(as_mapping(record).get("data")) or [record])
+        ]
         return CERTAIN.value if any(str(r.get("object")).startswith("trace") for r in flat) else 0.0
 
     def rows(self, records: Records, build: RowBuilder) -> Iterator[Row]:
@@ -252,7 +321,9 @@ class AgentsSDK(JsonSource):
         response = as_mapping(data.get("response"))
         history = _history(data.get("input"))
         output = data.get("output") or response.get("output")
-        replies: list[Mapping[str, Any]] = list(items_to_messages(as_list(output))[0]) if is_items(as_list(output)) else _replies(output)
+        replies: list[Mapping[str, Any]] = (
+            list(items_to_messages(as_list(output))[0]) if is_items(as_list(output)) else _replies(output)
+        )
         if not history and not replies:
             return None
         told = response.get("instructions")
@@ -267,4 +338,13 @@ class AgentsSDK(JsonSource):
         }
         if error:
             columns |= {"outcome": "failed", "error": {"type": "recorded", "message": str(error.get("message"))}}
-        return ModelCall(where, str(span.get("trace_id")), str(span.get("started_at") or ""), history, replies, columns, [], {"span": span.get("id")})
+        return ModelCall(
+            where,
+            str(span.get("trace_id")),
+            str(span.get("started_at") or ""),
+            history,
+            replies,
+            columns,
+            [],
+            {"span": span.get("id")},
+        )

@@ -10,7 +10,6 @@ from whileai_kernel.errors import RowError
 from whileai_kernel.protocols import ReadProblem
 from whileai_kernel.rowio import loads, migrate
 from whileai_kernel.rows import Row, task_key
-
 from whileai_traces.build import RowBuilder
 from whileai_traces.defaults import CERTAIN, LIKELY
 from whileai_traces.files import OnProblem, first_records, open_bytes
@@ -35,7 +34,9 @@ class Rows:
         rows = [r for r in records if isinstance(r, Mapping)]
         if any("schema_version" in r and ("task_id" in r or "prompt" in r) for r in rows):
             return CERTAIN.value + 0.09
-        hits = [r for r in rows if ("task_id" in r or "prompt" in r) and sum(k in r for k in MARKS) >= 1 and "reward" in r]
+        hits = [
+            r for r in rows if ("task_id" in r or "prompt" in r) and sum(k in r for k in MARKS) >= 1 and "reward" in r
+        ]
         return CERTAIN.value if hits else (LIKELY.value if any("rollout_id" in r for r in rows) else 0.0)
 
     def read(self, path: Path, *, on_problem: OnProblem) -> Iterator[Row]:
@@ -48,7 +49,9 @@ class Rows:
             for number, line in enumerate(stream, start=1):
                 where = f"line {number}"
                 try:
-                    text = (line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line).decode("utf-8").strip(" \t\r\n")
+                    text = (
+                        (line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line).decode("utf-8").strip(" \t\r\n")
+                    )
                     if not text:
                         continue
                     row = loads(text)

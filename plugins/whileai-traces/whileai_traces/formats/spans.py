@@ -14,7 +14,6 @@ from typing import Any
 
 from whileai_kernel.messages import text_of
 from whileai_kernel.rows import Row
-
 from whileai_traces.build import RowBuilder, Score
 from whileai_traces.defaults import CERTAIN
 from whileai_traces.formats.base import JsonSource, Records, as_list, as_mapping
@@ -69,7 +68,12 @@ def _flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         name = f"{prefix}{key}"
         if isinstance(inner, Mapping):
             out.update(_flat(inner, f"{name}."))
-        elif isinstance(inner, list) and inner and all(isinstance(i, Mapping) for i in inner) and not name.startswith("gen_ai."):
+        elif (
+            isinstance(inner, list)
+            and inner
+            and all(isinstance(i, Mapping) for i in inner)
+            and not name.startswith("gen_ai.")
+        ):
             for n, item in enumerate(inner):
                 out.update(_flat(item, f"{name}.{n}."))
         else:
@@ -107,15 +111,27 @@ def _otlp(where: str, record: Mapping[str, Any]) -> Iterator[Span]:
                 body = _any_value(log.get("body"))
                 name = log.get("eventName") or attributes.get("event.name")
                 event = {"name": name, "attributes": {**attributes, **(body if isinstance(body, dict) else {})}}
-                yield Span(str(log.get("traceId")), str(log.get("spanId")), None, "", str(log.get("timeUnixNano", "")), f"{where}, log {number}", {}, [event])
+                yield Span(
+                    str(log.get("traceId")),
+                    str(log.get("spanId")),
+                    None,
+                    "",
+                    str(log.get("timeUnixNano", "")),
+                    f"{where}, log {number}",
+                    {},
+                    [event],
+                )
 
 
 def _plain(where: str, span: Mapping[str, Any]) -> Span:
     context = as_mapping(span.get("context")) or span
-    flat = {k.removeprefix("attributes."): v for k, v in span.items() if isinstance(k, str) and k.startswith("attributes.")}
+    flat = {
+        k.removeprefix("attributes."): v for k, v in span.items() if isinstance(k, str) and k.startswith("attributes.")
+    }
     attributes = _pairs(span.get("attributes")) if span.get("attributes") is not None else _flat(flat)
     events = [
-        {"name": e.get("name"), "attributes": _pairs(e.get("attributes"))} for e in map(as_mapping, as_list(span.get("events")))
+        {"name": e.get("name"), "attributes": _pairs(e.get("attributes"))}
+        for e in map(as_mapping, as_list(span.get("events")))
     ]
     status = as_mapping(span.get("status"))
     code = status.get("code", status.get("status_code", span.get("status_code")))
@@ -161,7 +177,9 @@ def _span_shape(record: Any) -> Mapping[str, Any]:
 
 def _is_span_like(record: Any) -> bool:
     keys = as_mapping(record).keys()
-    return bool(keys & {"resourceSpans", "resourceLogs", "attributes", "spans"}) or any(str(k).startswith("attributes.") for k in keys)
+    return bool(keys & {"resourceSpans", "resourceLogs", "attributes", "spans"}) or any(
+        str(k).startswith("attributes.") for k in keys
+    )
 
 
 class OtelGenAI(JsonSource):
@@ -206,7 +224,9 @@ def _is_model_call(span: Span) -> bool:
     if operation is not None:
         return operation in MODEL_OPERATIONS
     content = ("gen_ai.prompt", "gen_ai.completion", "gen_ai.input.messages", "gen_ai.output.messages")
-    return any(n.startswith(content) for n in span.attributes) or any(str(e["name"]).startswith("gen_ai.") for e in span.events)
+    return any(n.startswith(content) for n in span.attributes) or any(
+        str(e["name"]).startswith("gen_ai.") for e in span.events
+    )
 
 
 def _genai_call(span: Span) -> ModelCall | None:
@@ -221,13 +241,20 @@ def _genai_call(span: Span) -> ModelCall | None:
     told = decoded(attributes.get("gen_ai.system_instructions"))
     if told and not any(m.get("role") in ("system", "developer") for m in history):
         history.insert(0, {"role": "system", "content": _parts_text(told)})
-    finishes = finishes or [FINISH.get(str(f), f) for f in as_list(decoded(attributes.get("gen_ai.response.finish_reasons")))]
+    finishes = finishes or [
+        FINISH.get(str(f), f) for f in as_list(decoded(attributes.get("gen_ai.response.finish_reasons")))
+    ]
     tools = decoded(attributes.get("gen_ai.tool.definitions")) or unflatten(attributes, "llm.request.functions")
     usage = {k.removeprefix("gen_ai.usage."): v for k, v in attributes.items() if k.startswith("gen_ai.usage.")}
     model = attributes.get("gen_ai.response.model") or attributes.get("gen_ai.request.model")
-    sampling = {k.removeprefix("gen_ai.request."): v for k, v in attributes.items() if k.startswith("gen_ai.request.") and k != "gen_ai.request.model"}
-    used = ("gen_ai.prompt", "gen_ai.completion", "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.system_instructions",
-            "gen_ai.tool.definitions", "gen_ai.usage.", "gen_ai.request.", "gen_ai.response.model", "llm.request.functions")  # fmt: skip
+    sampling = {
+        k.removeprefix("gen_ai.request."): v
+        for k, v in attributes.items()
+        if k.startswith("gen_ai.request.") and k != "gen_ai.request.model"
+    }
+    used = ("gen_ai.prompt", "gen_ai.completion", "gen_ai.input.messages", "gen_ai.output.messages",
+            "gen_ai.system_instructions", "gen_ai.tool.definitions", "gen_ai.usage.", "gen_ai.request.",
+            "gen_ai.response.model", "llm.request.functions")  # fmt: skip
     return ModelCall(
         where=span.where,
         group=span.trace,
@@ -243,7 +270,11 @@ def _genai_call(span: Span) -> ModelCall | None:
             "outcome": "failed" if span.error else None,
         },
         scores=_evaluations(span),
-        rest={"span": span.id, "name": span.name, "attributes": {k: v for k, v in attributes.items() if not k.startswith(used)}},
+        rest={
+            "span": span.id,
+            "name": span.name,
+            "attributes": {k: v for k, v in attributes.items() if not k.startswith(used)},
+        },
     )
 
 
@@ -252,7 +283,11 @@ def _evaluations(span: Span) -> list[Score]:
     for attributes in (span.attributes, *(e["attributes"] for e in span.events)):
         name = attributes.get("gen_ai.evaluation.name")
         if name:
-            evidence = {"label": attributes["gen_ai.evaluation.score.label"]} if "gen_ai.evaluation.score.label" in attributes else {}
+            evidence = (
+                {"label": attributes["gen_ai.evaluation.score.label"]}
+                if "gen_ai.evaluation.score.label" in attributes
+                else {}
+            )
             out.append(Score(f"otel/{name}", attributes.get("gen_ai.evaluation.score.value"), kind="judge",
                              reason=attributes.get("gen_ai.evaluation.explanation"), evidence=evidence))  # fmt: skip
     return out
@@ -284,7 +319,13 @@ def _from_parts(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         kind = part.get("type")
         if kind == "tool_call_response":
             answer = part.get("response", part.get("result", part.get("content")))
-            out.append({"role": "tool", "tool_call_id": part.get("id") or "", "content": answer if isinstance(answer, str) else _json(answer)})
+            out.append(
+                {
+                    "role": "tool",
+                    "tool_call_id": part.get("id") or "",
+                    "content": answer if isinstance(answer, str) else _json(answer),
+                }
+            )
         elif kind == "tool_call":
             calls.append({"id": part.get("id") or "", "name": part.get("name"), "arguments": part.get("arguments")})
         elif kind in ("reasoning", "thinking"):
@@ -312,7 +353,10 @@ def _json(value: Any) -> str:
 def _parts_text(value: Any) -> str:
     if isinstance(value, str):
         return value
-    texts = [p if isinstance(p, str) else str(as_mapping(p).get("content") or as_mapping(p).get("text") or "") for p in as_list(value)]
+    texts = [
+        p if isinstance(p, str) else str(as_mapping(p).get("content") or as_mapping(p).get("text") or "")
+        for p in as_list(value)
+    ]
     return "\n".join(t for t in texts if t)
 
 
@@ -335,7 +379,9 @@ def _from_events(events: list[dict[str, Any]]) -> Found | None:
             message: dict[str, Any] = {"role": EVENT_ROLES[name], "content": attributes.get("content", "")}
             if name == "gen_ai.tool.message":
                 message["tool_call_id"] = attributes.get("id") or ""
-                message["content"] = message["content"] if isinstance(message["content"], str) else _json(message["content"])
+                message["content"] = (
+                    message["content"] if isinstance(message["content"], str) else _json(message["content"])
+                )
             if attributes.get("tool_calls"):
                 message["tool_calls"] = attributes["tool_calls"]
             history.append(message)
@@ -383,7 +429,9 @@ class OpenInference(JsonSource):
         """Certain when spans name their OpenInference kind or hold `llm.` messages."""
         for record in filter(_is_span_like, records):
             names = _span_shape(record)
-            if "openinference.span.kind" in names or any(n.startswith(("llm.input_messages", "llm.output_messages")) for n in names):
+            if "openinference.span.kind" in names or any(
+                n.startswith(("llm.input_messages", "llm.output_messages")) for n in names
+            ):
                 return CERTAIN.value
         return 0.0
 
@@ -391,7 +439,10 @@ class OpenInference(JsonSource):
         """Yield one row per conversation; the file is read whole."""
         calls = []
         for span in _joined(records):
-            if not any(n.startswith("llm.") for n in span.attributes) and span.attributes.get("openinference.span.kind") != "LLM":
+            if (
+                not any(n.startswith("llm.") for n in span.attributes)
+                and span.attributes.get("openinference.span.kind") != "LLM"
+            ):
                 continue
             call = _openinference_call(span)
             if call is None:
@@ -408,16 +459,33 @@ def _openinference_call(span: Span) -> ModelCall | None:
     if not sent:
         value = decoded(attributes.get("input.value"))
         messages = as_mapping(value).get("messages")
-        sent = [dict(as_mapping(m)) for m in as_list(messages)] or ([{"role": "user", "content": value}] if isinstance(value, str) and value else [])
+        sent = [dict(as_mapping(m)) for m in as_list(messages)] or (
+            [{"role": "user", "content": value}] if isinstance(value, str) and value else []
+        )
     if not answered and isinstance(attributes.get("output.value"), str) and attributes["output.value"]:
         value = as_mapping(decoded(attributes["output.value"]))
         choice = as_mapping(next(iter(as_list(value.get("choices"))), None))
-        answered = [dict(as_mapping(choice["message"]))] if choice.get("message") else [{"role": "assistant", "content": attributes["output.value"]}]
+        answered = (
+            [dict(as_mapping(choice["message"]))]
+            if choice.get("message")
+            else [{"role": "assistant", "content": attributes["output.value"]}]
+        )
     if not sent and not answered:
         return None
-    tools = [decoded(as_mapping(as_mapping(t).get("tool")).get("json_schema")) for t in as_list(unflatten(attributes, "llm.tools"))]
+    tools = [
+        decoded(as_mapping(as_mapping(t).get("tool")).get("json_schema"))
+        for t in as_list(unflatten(attributes, "llm.tools"))
+    ]
     usage = {k.removeprefix("llm.token_count."): v for k, v in attributes.items() if k.startswith("llm.token_count.")}
-    used = ("llm.input_messages", "llm.output_messages", "llm.tools", "llm.token_count.", "llm.model_name", "input.value", "output.value")
+    used = (
+        "llm.input_messages",
+        "llm.output_messages",
+        "llm.tools",
+        "llm.token_count.",
+        "llm.model_name",
+        "input.value",
+        "output.value",
+    )
     return ModelCall(
         where=span.where,
         group=span.trace,
@@ -431,7 +499,11 @@ def _openinference_call(span: Span) -> ModelCall | None:
             "error": {"type": "recorded", "message": span.error} if span.error else None,
             "outcome": "failed" if span.error else None,
         },
-        rest={"span": span.id, "name": span.name, "attributes": {k: v for k, v in attributes.items() if not k.startswith(used)}},
+        rest={
+            "span": span.id,
+            "name": span.name,
+            "attributes": {k: v for k, v in attributes.items() if not k.startswith(used)},
+        },
     )
 
 
@@ -444,7 +516,11 @@ def _oi_message(value: Any) -> dict[str, Any]:
     calls = [as_mapping(as_mapping(c).get("tool_call")) for c in as_list(message.get("tool_calls"))]
     if calls:
         out["tool_calls"] = [
-            {"id": c.get("id") or "", "name": as_mapping(c.get("function")).get("name"), "arguments": as_mapping(c.get("function")).get("arguments", "")}
+            {
+                "id": c.get("id") or "",
+                "name": as_mapping(c.get("function")).get("name"),
+                "arguments": as_mapping(c.get("function")).get("arguments", ""),
+            }
             for c in calls
         ]
     if message.get("tool_call_id"):

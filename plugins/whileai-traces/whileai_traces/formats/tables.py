@@ -15,7 +15,6 @@ from typing import Any
 from whileai_kernel.errors import MissingDependencyError
 from whileai_kernel.protocols import ReadProblem
 from whileai_kernel.rows import Row
-
 from whileai_traces.build import RowBuilder, Score, leftovers
 from whileai_traces.defaults import LIKELY, POSSIBLE
 from whileai_traces.files import OnProblem, json_records, open_bytes, suffix_of
@@ -51,13 +50,19 @@ class PromptCompletion(JsonSource):
         reference: str | None = None,
         task_id: str | None = None,
     ) -> None:
-        self.columns = {"prompt": prompt, "completion": completion, "reward": reward, "reference": reference, "task_id": task_id}
+        self.columns = {
+            "prompt": prompt,
+            "completion": completion,
+            "reward": reward,
+            "reference": reference,
+            "task_id": task_id,
+        }
 
     def sniff(self, path: Path, head: bytes) -> float:
         """Likely for a table whose header names a prompt and a completion."""
         if head.startswith(b"PAR1"):
             return self.sniff_records([dict.fromkeys(_parquet_columns(path), "")])
-        if suffix_of(path) in (".csv", ".tsv") or not head.lstrip()[:1] in (b"{", b"["):
+        if suffix_of(path) in (".csv", ".tsv") or head.lstrip()[:1] not in (b"{", b"["):
             header = _header(head, path)
             return LIKELY.value if self._found(header) else 0.0
         return super().sniff(path, head)
@@ -77,13 +82,24 @@ class PromptCompletion(JsonSource):
     def _found(self, names: list[str]) -> dict[str, str] | None:
         lower = {str(n).strip().lower(): n for n in names}
         found: dict[str, str] = {}
-        choices = {"prompt": PROMPTS, "completion": COMPLETIONS, "reward": REWARDS, "reference": REFERENCES, "task_id": TASKS}
+        choices = {
+            "prompt": PROMPTS,
+            "completion": COMPLETIONS,
+            "reward": REWARDS,
+            "reference": REFERENCES,
+            "task_id": TASKS,
+        }
         for role, options in choices.items():
             wanted = self.columns[role]
             match = wanted if wanted in names else next((lower[o] for o in options if o in lower), None)
             if match is not None and match not in found.values():
                 found[role] = match
-        if "completion" not in found and self.columns["completion"] is None and "reference" in found and found["reference"] == "answer":
+        if (
+            "completion" not in found
+            and self.columns["completion"] is None
+            and "reference" in found
+            and found["reference"] == "answer"
+        ):
             found["completion"] = found.pop("reference")
         return found if {"prompt", "completion"} <= found.keys() else None
 
@@ -107,7 +123,9 @@ class PromptCompletion(JsonSource):
             record = as_mapping(record)
             found = self._found(list(record))
             if found is None:
-                build.problem(where, f"names no prompt and completion (columns: {', '.join(map(str, record)) or 'none'})")
+                build.problem(
+                    where, f"names no prompt and completion (columns: {', '.join(map(str, record)) or 'none'})"
+                )
                 continue
             prompt, completion = record[found["prompt"]], record[found["completion"]]
             if not isinstance(prompt, str) or not isinstance(completion, str):
@@ -162,7 +180,7 @@ def _header(head: bytes, path: Path) -> list[str]:
 def _csv_records(path: Path, head: bytes, on_problem: OnProblem) -> Iterator[tuple[str, Any]]:
     delimiter = _dialect(head.decode("utf-8-sig", errors="replace"), path)
     csv.field_size_limit(2**31 - 1)
-    with io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", errors="replace", newline="") as text:  # type: ignore[arg-type]
+    with io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", errors="replace", newline="") as text:
         reader = csv.reader(text, delimiter=delimiter)
         names = [name.strip() for name in next(reader, [])]
         while True:

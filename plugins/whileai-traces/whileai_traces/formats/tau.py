@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from whileai_kernel.rows import Row
-
 from whileai_traces.build import RowBuilder, Score, leftovers
 from whileai_traces.defaults import CERTAIN, LIKELY
 from whileai_traces.formats.base import JsonSource, Records, as_list, as_mapping
@@ -139,7 +138,9 @@ class Tau2Bench(JsonSource):
             privileged={
                 k: task[k] for k in ("user_scenario", "evaluation_criteria", "initial_state") if task.get(k) is not None
             },
-            rest=leftovers(simulation, ("messages", "task_id", "reward_info", "trial", "agent_cost", "user_cost", "seed")),
+            rest=leftovers(
+                simulation, ("messages", "task_id", "reward_info", "trial", "agent_cost", "user_cost", "seed")
+            ),
             outcome={"max_steps": "truncated", "too_many_errors": "failed", "agent_error": "failed"}.get(
                 str(end), "completed"
             ),

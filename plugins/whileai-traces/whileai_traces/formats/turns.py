@@ -14,7 +14,6 @@ from typing import Any
 from whileai_kernel.errors import RowError
 from whileai_kernel.messages import normalise_messages, parse_arguments
 from whileai_kernel.rows import Row
-
 from whileai_traces.build import RowBuilder, Score
 
 __all__ = ["ModelCall", "decoded", "emit", "maximal", "unflatten"]
@@ -88,7 +87,9 @@ def maximal(calls: Iterable[ModelCall]) -> list[ModelCall]:
         for n, call in enumerate(members):
             whole = [_signature([*call.history, reply]) for reply in call.replies[:1]]
             full = whole[0] if whole else sent[n]
-            if full is None or not any(s is not None and len(s) >= len(full) and s[: len(full)] == full for s in sent[n + 1 :]):
+            if full is None or not any(
+                s is not None and len(s) >= len(full) and s[: len(full)] == full for s in sent[n + 1 :]
+            ):
                 out.append(call)
     return out
 

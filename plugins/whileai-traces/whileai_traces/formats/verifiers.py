@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from whileai_kernel.rows import Row
-
 from whileai_traces.build import RowBuilder, Score, leftovers
 from whileai_traces.defaults import CERTAIN, LIKELY
 from whileai_traces.formats.base import JsonSource, Records, as_list, as_mapping
@@ -28,9 +27,18 @@ class VerifiersResults(JsonSource):
         for record in records:
             record = as_mapping(record)
             first = as_mapping(next(iter(as_list(record.get("traces"))), None))
-            if "nodes" in first or ("nodes" in record and "rewards" in record) or ("traces" in record and "env" in record):
+            if (
+                "nodes" in first
+                or ("nodes" in record and "rewards" in record)
+                or ("traces" in record and "env" in record)
+            ):
                 return CERTAIN.value
-            if {"completion", "prompt", "reward"} <= record.keys() and record.keys() & {"example_id", "answer", "metrics", "is_completed"}:
+            if {"completion", "prompt", "reward"} <= record.keys() and record.keys() & {
+                "example_id",
+                "answer",
+                "metrics",
+                "is_completed",
+            }:
                 return LIKELY.value + 0.2
         return 0.0
 
@@ -44,9 +52,13 @@ class VerifiersResults(JsonSource):
             elif not traces:
                 build.problem(where, "has neither traces nor a completion")
             for number, trace in enumerate(traces, start=1):
-                yield from self._trace(f"{where}, trace {number}" if len(traces) > 1 else where, as_mapping(trace), record, build)
+                yield from self._trace(
+                    f"{where}, trace {number}" if len(traces) > 1 else where, as_mapping(trace), record, build
+                )
 
-    def _trace(self, where: str, trace: Mapping[str, Any], episode: Mapping[str, Any], build: RowBuilder) -> Iterator[Row]:
+    def _trace(
+        self, where: str, trace: Mapping[str, Any], episode: Mapping[str, Any], build: RowBuilder
+    ) -> Iterator[Row]:
         nodes = [as_mapping(n) for n in as_list(trace.get("nodes"))]
         if not nodes:
             build.problem(where, "is a trace without nodes")
@@ -75,8 +87,12 @@ class VerifiersResults(JsonSource):
                 privileged={"reference": next(iter(private.values())), **private} if private else None,
                 rest=leftovers(trace, ("nodes", "tools", "rewards", "task", "agent", "calls", "errors")),
                 finish_reason=finish if isinstance(finish, str) else None,
-                outcome="failed" if as_list(trace.get("errors")) else ("truncated" if stop and "length" in str(stop) else None),
-                error={"type": "recorded", "message": json.dumps(trace["errors"])} if as_list(trace.get("errors")) else None,
+                outcome="failed"
+                if as_list(trace.get("errors"))
+                else ("truncated" if stop and "length" in str(stop) else None),
+                error={"type": "recorded", "message": json.dumps(trace["errors"])}
+                if as_list(trace.get("errors"))
+                else None,
                 policy={"model": agent.get("model"), "sampling": agent.get("sampling")} if agent.get("model") else None,
                 logprobs=_sampled(nodes[leaf]),
             )
@@ -85,17 +101,38 @@ class VerifiersResults(JsonSource):
 
     def _result(self, where: str, record: Mapping[str, Any], build: RowBuilder) -> Iterator[Row]:
         prompt, completion = record.get("prompt"), record.get("completion")
-        messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else [dict(as_mapping(m)) for m in as_list(prompt)]
-        tail = [{"role": "assistant", "content": completion}] if isinstance(completion, str) else [dict(as_mapping(m)) for m in as_list(completion)]
+        messages = (
+            [{"role": "user", "content": prompt}]
+            if isinstance(prompt, str)
+            else [dict(as_mapping(m)) for m in as_list(prompt)]
+        )
+        tail: list[dict[str, Any]] = (
+            [{"role": "assistant", "content": completion}]
+            if isinstance(completion, str)
+            else [dict(as_mapping(m)) for m in as_list(completion)]
+        )
         for message in tail:
             message["tool_calls"] = [_call(c) for c in as_list(message.get("tool_calls"))]
-        used = ("prompt", "completion", "answer", "reward", "example_id", "tool_defs", "error", "is_truncated", "metrics")
+        used = (
+            "prompt",
+            "completion",
+            "answer",
+            "reward",
+            "example_id",
+            "tool_defs",
+            "error",
+            "is_truncated",
+            "metrics",
+        )
         metrics = as_mapping(record.get("metrics"))
         row = build.row(
             where,
             [*messages, *tail],
             task_id=str(record["example_id"]) if record.get("example_id") is not None else None,
-            scores=[Score("verifiers/reward", record.get("reward")), *(Score(f"verifiers/{k}", v) for k, v in metrics.items())],
+            scores=[
+                Score("verifiers/reward", record.get("reward")),
+                *(Score(f"verifiers/{k}", v) for k, v in metrics.items()),
+            ],
             tools=as_list(record.get("tool_defs")),
             privileged={"reference": record["answer"]} if record.get("answer") not in (None, "") else None,
             rest=leftovers(record, used),
@@ -108,7 +145,12 @@ class VerifiersResults(JsonSource):
 
 def _path(nodes: list[Mapping[str, Any]], leaf: int) -> list[int]:
     path = [leaf]
-    while (parent := nodes[path[-1]].get("parent")) is not None and isinstance(parent, int) and 0 <= parent < len(nodes) and parent not in path:
+    while (
+        (parent := nodes[path[-1]].get("parent")) is not None
+        and isinstance(parent, int)
+        and 0 <= parent < len(nodes)
+        and parent not in path
+    ):
         path.append(parent)
     return path[::-1]
 
