@@ -14,6 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from whileai_openai.agent import ModelAgent
     from whileai_openai.cache import Cached
     from whileai_openai.client import ChatModel
     from whileai_openai.failures import BudgetError, ModelError
@@ -27,11 +28,22 @@ _HOME = {
     "ChatModel": "client",
     "Ledger": "ledger",
     "Metered": "ledger",
+    "ModelAgent": "agent",
     "ModelError": "failures",
     "from_spec": "specs",
 }
 
-__all__ = ["BudgetError", "Cached", "Ceilings", "ChatModel", "Ledger", "Metered", "ModelError", "from_spec"]
+__all__ = [
+    "BudgetError",
+    "Cached",
+    "Ceilings",
+    "ChatModel",
+    "Ledger",
+    "Metered",
+    "ModelAgent",
+    "ModelError",
+    "from_spec",
+]
 
 
 def __getattr__(name: str) -> Any:

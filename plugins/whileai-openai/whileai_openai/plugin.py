@@ -24,10 +24,17 @@ def wai_register_models(register: Register) -> None:
 
 
 @hookimpl
+def wai_register_agents(register: Register) -> None:
+    """Register the agent that is a model."""
+    register("model", "whileai_openai.agent:ModelAgent", summary="A chat model with the task's tools.")
+
+
+@hookimpl
 def wai_resolve(kind: str, ref: str) -> object | None:
-    """Make a model of a spec such as `vllm:qwen3@http://127.0.0.1:8000/v1`."""
-    if kind != "models" or ref.partition(":")[0] not in _PREFIXES or not ref.partition(":")[2]:
+    """Make a model, or an agent that is one, of a spec such as `vllm:qwen3@http://127.0.0.1:8000/v1`."""
+    if kind not in ("models", "agents") or ref.partition(":")[0] not in _PREFIXES or not ref.partition(":")[2]:
         return None
+    from whileai_openai.agent import ModelAgent
     from whileai_openai.specs import from_spec
 
-    return from_spec(ref)
+    return from_spec(ref) if kind == "models" else ModelAgent(from_spec(ref))

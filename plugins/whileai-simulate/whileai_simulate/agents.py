@@ -198,6 +198,7 @@ def converse(
         max_turns: Replies of the agent before the rollout is truncated.
     """
     messages = list(opening)
+    used: dict[str, Any] = {}
     for _ in range(max_turns):
         raw = yield messages
         if agent.trusted and type(raw) is Reply:
@@ -207,7 +208,7 @@ def converse(
             end = Conversation(messages, raw.final_text, raw.finish_reason, seeded=raw.seeded)
         else:
             end = read_return(raw, messages)
-            messages = end.messages
+            messages, end.usage = end.messages, add_usage(used, end.usage)
             if end.outcome == "failed":
                 return end
         calls = messages[-1].get("tool_calls") if messages[-1]["role"] == "assistant" else None
@@ -226,7 +227,16 @@ def converse(
             end.ended_by = user.ended_by
             return end
         messages.append({"role": "user", "content": answer})
-    return Conversation(messages, final_of(messages), "length", "truncated", ended_by="max_turns")
+    return Conversation(messages, final_of(messages), "length", "truncated", usage=used, ended_by="max_turns")
+
+
+def add_usage(total: dict[str, Any], turn: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the usage of a turn to that of the rollout: numbers are summed, whatever else a turn says replaces."""
+    for name, value in turn.items():
+        before = total.get(name)
+        numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in (before, value))
+        total[name] = before + value if numbers else value
+    return dict(total)
 
 
 def answer_call(world: World, call: Mapping[str, Any]) -> str:
