@@ -82,7 +82,11 @@ def test_a_spec_is_an_agent(server: dict[str, Any], monkeypatch: pytest.MonkeyPa
     for row in data:
         assert [m["role"] for m in row["messages"]] == ["system", "user", "assistant", "tool", "assistant"]
         # two turns of 10 + 2 tokens: the usage of a rollout is that of all its turns
-        assert (row["usage"]["prompt_tokens"], row["usage"]["completion_tokens"], row["usage"]["requests"]) == (20, 4, 2)
+        assert (row["usage"]["prompt_tokens"], row["usage"]["completion_tokens"], row["usage"]["requests"]) == (
+            20,
+            4,
+            2,
+        )
         assert row["finish_reason"] == "stop"
         assert row["policy"]["model"] == f"endpoint:m@{server['url']}"
     assert len(server["requests"]) == 24
