@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Self, overload
 
 from whileai_kernel.rows import Row
@@ -68,7 +69,9 @@ class Dataset(Sequence[Row]):
     def replace(self, rows: Iterable[Row]) -> Self:
         """Return a dataset of the same class with other rows and the same provenance and warnings."""
         new = object.__new__(type(self))
-        new.__dict__.update(self.__dict__)
+        # What was worked out from the rows (a cached property) is not true of other rows.
+        cached = {name for cls in type(self).__mro__ for name, a in vars(cls).items() if isinstance(a, cached_property)}
+        new.__dict__.update({name: value for name, value in self.__dict__.items() if name not in cached})
         new.rows, new.provenance, new.warnings = list(rows), dict(self.provenance), list(self.warnings)
         return new
 

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Generic, TypeVar
 
+from whileai_kernel.errors import describe
+
 __all__ = ["PASS_TOLERANCE", "REWARD_TOLERANCE", "THRESHOLD", "DefaultRow", "Sourced", "collect", "constants"]
 
 T = TypeVar("T")
@@ -87,7 +89,10 @@ def collect() -> list[DefaultRow]:
 
     rows = constants(importlib.import_module(__name__), "kernel")
     for plugin in sorted(manager().plugins, key=lambda p: p.name):
-        package = plugin.module.rpartition(".")[0]
-        if package and importlib.util.find_spec(f"{package}.defaults") is not None:
-            rows += constants(importlib.import_module(f"{package}.defaults"), plugin.name)
+        home = f"{plugin.module.rpartition('.')[0]}.defaults"
+        try:
+            if importlib.util.find_spec(home) is not None:
+                rows += constants(importlib.import_module(home), plugin.name)
+        except Exception as err:  # noqa: BLE001 - isolation: recorded, and the constants of the others are shown
+            manager().record(plugin, "defaults", describe(err))
     return rows

@@ -16,11 +16,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from whileai_kernel.errors import FindingsError, StopStage
-from whileai_kernel.plugins import PluginWarning, manager
+from whileai_kernel.errors import FindingsError, StopStage, describe, unknown_name
+from whileai_kernel.plugins import PluginWarning, manager, short_name
 
 __all__ = [
     "Finding",
@@ -32,6 +32,9 @@ __all__ = [
     "emit_row_failed",
     "stage",
 ]
+
+
+_LEVELS = ("error", "warning", "info")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +57,16 @@ class Finding:
     count: int = 0
     rows: tuple[str | int, ...] = ()
 
+    def __post_init__(self) -> None:
+        if self.level not in _LEVELS:
+            unknown_name("level", str(self.level), _LEVELS)
+
     def __str__(self) -> str:
         return f"[{self.level}] {self.name}: {self.message}{f' ({self.count} rows)' if self.count else ''}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as plain values."""
-        return {
-            "name": self.name,
-            "level": self.level,
-            "message": self.message,
-            "fix": self.fix,
-            "count": self.count,
-            "rows": list(self.rows),
-        }
+        return {**asdict(self), "rows": list(self.rows)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Stage:
         info: What the stage was called with, for people and logs.
         rows_seen: Rows emitted so far.
         rows_failed: Failed rows emitted so far.
-        observer_errors: Observers that raised; each was warned about once.
+        observer_errors: Observers that raised, each once per hook; each was warned about once.
     """
 
     name: str
@@ -105,14 +105,11 @@ def _emit(st: Stage, hook: str, **kwargs: Any) -> None:
         except StopStage:
             raise
         except Exception as err:  # noqa: BLE001 - an observer may raise anything and must not break the stage
-            known = any(e.plugin == impl.plugin_name and e.hook == hook for e in st.observer_errors)
+            if any(e.plugin == impl.plugin_name and e.hook == hook for e in st.observer_errors):
+                continue  # a million rows must not keep a million errors
             st.observer_errors.append(ObserverError(impl.plugin_name, hook, err))
-            if not known:
-                warnings.warn(
-                    f"observer {impl.plugin_name} raised in {hook}: {type(err).__name__}: {err}; the stage goes on",
-                    PluginWarning,
-                    stacklevel=3,
-                )
+            text = f"observer {impl.plugin_name} raised in {hook}: {describe(err)}; the stage goes on"
+            warnings.warn(text, PluginWarning, stacklevel=3)
 
 
 @contextmanager
@@ -158,27 +155,23 @@ def check_rows(rows: Sequence[Mapping[str, Any]], st: Stage, allow: Collection[s
     Raises:
         FindingsError: An error-level finding is not allowed by name.
     """
+    allowed = {allow} if isinstance(allow, str) else set(allow)
     found: list[Finding] = []
     for impl in reversed(manager().pm.hook.wai_check_rows.get_hookimpls()):
         kwargs: dict[str, Any] = {"rows": rows, "stage": st}
         try:
             answer: Any = impl.function(**{name: kwargs[name] for name in impl.argnames})
-            found += answer or ()
+            for finding in answer or ():
+                if not isinstance(finding, Finding):
+                    raise TypeError(f"a check returns a list of Findings, not of {type(finding).__name__}")
+                found.append(finding)
         except StopStage:
             raise
         except Exception as err:  # noqa: BLE001 - recorded as a finding that stops the stage
-            name = f"{impl.plugin_name.removeprefix('whileai-')}/check_failed"
-            found.append(
-                Finding(
-                    name,
-                    "error",
-                    f"the check raised {type(err).__name__}: {err}",
-                    "mend or uninstall the plugin",
-                )
-            )
-    order = {"error": 0, "warning": 1, "info": 2}
-    found.sort(key=lambda f: order[f.level])
-    stopping = [f for f in found if f.level == "error" and f.name not in allow]
+            name = f"{short_name(impl.plugin_name)}/check_failed"
+            found.append(Finding(name, "error", f"the check raised {describe(err)}", "mend or uninstall the plugin"))
+    found.sort(key=lambda f: _LEVELS.index(f.level))
+    stopping = [f for f in found if f.level == "error" and f.name not in allowed]
     if stopping:
         names = ", ".join(repr(f.name) for f in stopping)
         raise FindingsError(
