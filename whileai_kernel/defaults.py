@@ -89,10 +89,10 @@ def collect() -> list[DefaultRow]:
 
     rows = constants(importlib.import_module(__name__), "kernel")
     for plugin in sorted(manager().plugins, key=lambda p: p.name):
-        home = f"{plugin.module.rpartition('.')[0]}.defaults"
+        package = plugin.module.rpartition(".")[0]
         try:
-            if importlib.util.find_spec(home) is not None:
-                rows += constants(importlib.import_module(home), plugin.name)
+            if package and importlib.util.find_spec(f"{package}.defaults") is not None:
+                rows += constants(importlib.import_module(f"{package}.defaults"), plugin.name)
         except Exception as err:  # noqa: BLE001 - isolation: recorded, and the constants of the others are shown
             manager().record(plugin, "defaults", describe(err))
     return rows
