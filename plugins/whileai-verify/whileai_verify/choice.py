@@ -12,6 +12,7 @@ Example:
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -39,7 +40,7 @@ def read_choice(text: str, letters: Sequence[str], options: Mapping[str, str]) -
         letters: The letters that exist, upper case.
         options: Letter to option text, possibly empty.
     """
-    plain = strip_decoration(text, quotes=True)
+    plain = strip_decoration(unicodedata.normalize("NFKC", text), quotes=True)
     by_text = {normalise(strip_decoration(v), ignore_punctuation=False): k for k, v in options.items()}
     key = normalise(plain)
     if len(by_text) == len(options) and key in by_text and not (len(plain) == 1 and plain.upper() in letters):
@@ -66,6 +67,14 @@ def read_choice(text: str, letters: Sequence[str], options: Mapping[str, str]) -
         if named and named != [letter.upper()]:
             return None  # the letter of one option with the text of another
     return letter.upper()
+
+
+def _contradicted(reply: str, value: str, start: int, chosen: str, options: Mapping[str, str]) -> bool:
+    """Return whether the text of another option follows the letter on its line (`B. Rome` where B is Paris)."""
+    line = reply[start:].lstrip().split("\n", 1)[0]
+    rest = re.sub(r"^[\s).:\]*–—-]+", "", line[line.find(value) + len(value) :] if value in line else "")
+    said = normalise(re.split(r"[.;]\s|[.;]?$", rest, maxsplit=1)[0].strip(" .*"))
+    return bool(said) and any(k != chosen and normalise(strip_decoration(v)) == said for k, v in options.items())
 
 
 class MultipleChoice:
@@ -144,6 +153,8 @@ class MultipleChoice:
             chosen = read_choice(strong[-1].value, letters, options)
             if chosen is None and strong[-1].marker == "phrase" and len(strong) > 1 and not strong[-1].strong:
                 chosen = read_choice(strong[-2].value, letters, options)
+            if chosen is not None and _contradicted(reply, strong[-1].value, strong[-1].start, chosen, options):
+                chosen = None
         else:
             chosen = read_choice(reply, letters, options) if len(reply) < 2_000 else None
             if chosen is None and "\n" in reply:

@@ -94,7 +94,7 @@ def boxes(text: str) -> list[Marked]:
 
 
 _HASH = re.compile(r"####[ \t]*([^\n]*)")
-_EMPHASIS = r"[ \t*_`>#]{0,12}"
+_EMPHASIS = r"[ \t*_`]{0,12}"
 _FILLER = r"(?:(?:therefore|thus|then|so|simply|just|hence|indeed)\b[ \t,]{0,3})?"
 _PHRASE = re.compile(
     r"\b(?P<final>final[ \t]{1,4})?(?:answer|result[ \t]{1,4}is[ \t]{1,4}answer)\b"

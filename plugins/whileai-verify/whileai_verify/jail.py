@@ -11,6 +11,7 @@ from __future__ import annotations
 import array
 import base64
 import contextlib
+import gc
 import json
 import os
 import select
@@ -29,7 +30,8 @@ __all__ = ["main"]
 _PRELOAD = (  # what most candidates import, so that they do not wait for it
     *("ast", "asyncio", "bisect", "collections", "contextlib", "copy", "dataclasses", "datetime", "decimal", "enum"),
     *("fractions", "functools", "heapq", "importlib.util", "inspect", "io", "itertools", "json", "math", "operator"),
-    *("random", "re", "statistics", "string", "textwrap", "traceback", "types", "typing", "unittest"),
+    *("random", "re", "resource", "shutil", "statistics", "string", "tempfile", "textwrap", "traceback", "types"),
+    *("typing", "unittest"),
 )
 
 
@@ -48,6 +50,7 @@ def main(fd: str, kind: str, root: str) -> None:
     import whileai_verify.tester  # noqa: F401
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    gc.freeze()  # children share these pages instead of copying them
     layers: list[str] = []
     if kind == "namespaces":
         try:

@@ -185,7 +185,7 @@ _TOKEN = re.compile(
     rf"(?<![\w.,^])(?:(?<![\d)\]\w]\s)(?<![\d)\]])[-−–])?(?:[{_CURRENCY}]\s?)?(?:(?<=[{_CURRENCY}])[-−–])?"
     rf"(?:\d+\s+\d+/\d+|{_DIGITS}\s?/\s?{_DIGITS}|(?:{_DECIMAL})(?:[eE][+-]?\d{{1,6}})?)(?:\s?(?:\\?%|percent\b))?"
 )
-_HEDGE = re.compile(r"^[\s*_$`\"')]*(?:,\s*)?(?:or|or maybe|or perhaps|maybe|and/or|/)[\s*_$`\"'(]*$", re.I)
+_HEDGE = re.compile(r"^[\s*_$`\"')]*(?:,\s*)?(?:or|or maybe|or perhaps|maybe|and/or|to|/|-|–)[\s*_$`\"'(]*$", re.I)
 _GLUED = re.compile(r"[A-Za-z_°\\^]")
 _TAIL = 20_000
 
@@ -219,7 +219,7 @@ class Numeric:
             sides. A list: these units are removed.
         percent: `value`: 50 % is 0.5. `ignore`: the sign is removed on both sides, so 50 % is 50.
         find: `last` (a marked answer, else the last number), or `marked` (marked answers only).
-        decimal_comma: Replies and references write `1.234,5`.
+        decimal_comma: Replies write `1.234,5`; references keep the decimal point.
         markers: Your own markers in place of the built-in ones.
         reference: Dotted field with a number, a text with a number, or a list of those that are all right.
         float_noise: Relative difference that is rounding when one side is not an integer.
@@ -264,7 +264,7 @@ class Numeric:
                 return None
             try:
                 number = (
-                    read_number(_gold_answer(item), decimal_comma=self.decimal_comma)
+                    read_number(_gold_answer(item))
                     if isinstance(item, str)
                     else Number(Fraction(repr(item)) if isinstance(item, float) else Fraction(item))
                 )
