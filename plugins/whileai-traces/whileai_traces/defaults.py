@@ -9,6 +9,7 @@ HEAD_BYTES = Sourced(
 )
 CERTAIN = Sourced(0.9, "confidence of a format whose own marker is in the file", "convention, untested")
 LIKELY = Sourced(0.6, "confidence of a format whose shape fits and which others can share", "convention, untested")
+NAMED = Sourced(0.5, "confidence of a table whose columns are named like prompt and completion", "convention, untested")
 POSSIBLE = Sourced(0.3, "confidence of a format that can only be guessed", "convention, untested")
 LEAST = Sourced(0.2, "below this confidence a file is not read without a format= argument", "convention, untested")
 SHOWN_PROBLEMS = Sourced(

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+from whileai_kernel.protocols import FileExample
 from whileai_kernel.rows import Row
 from whileai_traces.build import RowBuilder
 from whileai_traces.files import OnProblem, first_records, json_records
@@ -30,6 +31,13 @@ class JsonSource:
 
     name: ClassVar[str] = ""
     user_ends: ClassVar[bool] = False
+
+    @property
+    def examples(self) -> tuple[FileExample, ...]:
+        """Small files of the format, by which the source can be checked."""
+        from whileai_traces.formats.examples import examples_of
+
+        return examples_of(self.name)
 
     def sniff(self, path: Path, head: bytes) -> float:
         """Return how sure this source is, from 0 to 1, that the file is in its format."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from whileai_kernel.errors import RowError
-from whileai_kernel.protocols import ReadProblem
+from whileai_kernel.protocols import FileExample, ReadProblem
 from whileai_kernel.rowio import loads, migrate
 from whileai_kernel.rows import Row, task_key
 from whileai_traces.build import RowBuilder
@@ -24,6 +24,13 @@ class Rows:
 
     name: ClassVar[str] = "rows"
     user_ends: ClassVar[bool] = True
+
+    @property
+    def examples(self) -> tuple[FileExample, ...]:
+        """Small files of the format, by which the source can be checked."""
+        from whileai_traces.formats.examples import examples_of
+
+        return examples_of(self.name)
 
     def sniff(self, path: Path, head: bytes) -> float:
         """Return how sure it is that a file holds rows."""

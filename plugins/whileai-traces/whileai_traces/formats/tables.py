@@ -16,7 +16,7 @@ from whileai_kernel.errors import MissingDependencyError
 from whileai_kernel.protocols import ReadProblem
 from whileai_kernel.rows import Row
 from whileai_traces.build import RowBuilder, Score, leftovers
-from whileai_traces.defaults import LIKELY, POSSIBLE
+from whileai_traces.defaults import LIKELY, NAMED
 from whileai_traces.files import OnProblem, json_records, open_bytes, suffix_of
 from whileai_traces.formats.base import JsonSource, Records, as_mapping
 
@@ -68,7 +68,7 @@ class PromptCompletion(JsonSource):
         return super().sniff(path, head)
 
     def sniff_records(self, records: list[Any]) -> float:
-        """Possible when records name a prompt and a completion and neither is a conversation."""
+        """Fits when records name a prompt and a completion and neither is a conversation."""
         good = [
             r
             for r in records
@@ -77,7 +77,7 @@ class PromptCompletion(JsonSource):
             and not isinstance(r[found["prompt"]], list | Mapping)
             and not isinstance(r[found["completion"]], list | Mapping)
         ]
-        return POSSIBLE.value + 0.1 if records and len(good) == len(records) else 0.0
+        return NAMED.value if records and len(good) == len(records) else 0.0
 
     def _found(self, names: list[str]) -> dict[str, str] | None:
         lower = {str(n).strip().lower(): n for n in names}
