@@ -127,6 +127,10 @@ def test_shuffling_rows_changes_nothing() -> None:
     one, two = compare(a, b), compare([a[i] for i in order], [b[i] for i in order[::-1]])
     assert one.change.delta == pytest.approx(two.change.delta)
     assert one.change.p_value == two.change.p_value
+    a, b = ([{**r, "reward": float(rng.random())} for r in rows] for rows in (a, b))
+    one, two = (compare(x, y, target="mean reward") for x, y in ((a, b), ([a[i] for i in order], b)))
+    assert one.change.p_value == two.change.p_value
+    assert (one.change.low, one.change.high) == pytest.approx((two.change.low, two.change.high), abs=1e-12)
 
 
 def test_verdict_words() -> None:

@@ -1,5 +1,8 @@
 """Intervals against closed forms, scipy and simulations with a known truth."""
 
+import importlib.util
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,6 +10,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from whileai_kernel.errors import ParameterError
+from whileai_measure import pass_at_k, pass_hat_k
+from whileai_measure.design import limits
 from whileai_measure.intervals import KINDS, effective_wilson, mean_interval, moments, wilson
 
 
@@ -166,3 +171,60 @@ def test_percentile_bootstrap_is_wrong_at_five_tasks_near_the_ceiling() -> None:
     raw = [np.quantile(rng.choice(row, (200, 5)).mean(1), [0.025, 0.975]) for row in x]
     assert np.mean([lo <= 0.99 <= hi for lo, hi in raw]) < 0.5
     assert all(e.method == "percentile" for e in hits)
+
+
+@pytest.mark.parametrize("metric", ["hat", "at"])
+@pytest.mark.parametrize(
+    ("tasks", "ab"), [(5, (2, 2)), (10, (2, 2)), (20, (8, 2)), (50, (1, 9)), (200, (1, 9)), (200, (8, 2))]
+)
+def test_default_covers_pass_hat_4_and_pass_at_4(metric: str, tasks: int, ab: tuple[float, float]) -> None:
+    rng = np.random.default_rng([tasks, *ab])
+    trials, n, (a, b) = 3000, 8, ab
+    if metric == "at":
+        a, b = b, a
+    up = np.prod([(a + i) / (a + b + i) for i in range(4)])
+    truth = up if metric == "hat" else 1 - up
+    c = rng.binomial(n, rng.beta(*ab, (trials, tasks)))
+    values = (pass_hat_k if metric == "hat" else pass_at_k)(np.full(c.size, n), c.ravel(), 4).reshape(c.shape)
+    share = c / n
+    ceiling, expected = limits(
+        [n], [tasks], 4, metric, mean=values.mean(1), rate=share.mean(1), spread=share.var(1, ddof=1)
+    )
+    seen = values.var(1, ddof=1) / tasks
+    variance = seen + 0.25 * np.maximum(0, expected - seen)
+    low, high, _ = effective_wilson(values.mean(1), variance, tasks, ceiling=ceiling)
+    assert np.mean((low <= truth) & (truth <= high)) > 0.93 - 3 * np.sqrt(0.93 * 0.07 / trials)
+
+
+def test_expected_variance_is_that_of_simulated_beta_binomial_counts() -> None:
+    rng = np.random.default_rng(0)
+    c = rng.binomial(8, rng.beta(2, 3, 200_000))
+    values = pass_hat_k(np.full(c.size, 8), c, 4)
+    _, expected = limits([8], [100], 4, "hat", mean=values.mean(), rate=c.mean() / 8, spread=(c / 8).var())
+    assert expected[0] * 100 == pytest.approx(values.var(), rel=0.02)
+
+
+def test_ceiling_is_the_size_of_tasks_of_one_difficulty() -> None:
+    rng = np.random.default_rng(0)
+    c = rng.binomial(8, 0.7, 200_000)
+    values = pass_hat_k(np.full(c.size, 8), c, 4)
+    m = 0.7**4
+    ceiling, _ = limits([8], [100], 4, "hat", mean=m, rate=0.7, spread=0.7 * 0.3 / 8)
+    assert ceiling[0] == pytest.approx(100 * m * (1 - m) / values.var(), rel=0.02)
+
+
+def test_the_study_measures_the_kinds_that_are_offered() -> None:
+    path = Path(__file__).resolve().parents[3] / "tests" / "bench" / "measure_calibration.py"
+    if not path.is_file():
+        pytest.skip("the study is not part of this distribution")
+    spec = importlib.util.spec_from_file_location("measure_calibration", path)
+    study = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(study)
+    x = np.random.default_rng(2).beta(2, 3, (3, 30))
+    base = study.default(x, np.inf, 0.0)
+    rest = study.others(x, base, 20_000, np.random.default_rng(0))
+    for kind in KINDS:
+        low, high = base if kind == "wilson" else rest[kind]
+        for i in range(3):
+            got = mean_interval(x[i], kind=kind, draws=20_000)
+            assert (got.low, got.high) == pytest.approx((low[i], high[i]), abs=1e-9 if kind in KINDS[:3] else 0.006)

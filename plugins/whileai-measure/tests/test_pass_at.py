@@ -312,3 +312,13 @@ def test_columns_extracted_once_serve_several_calls() -> None:
     for threshold in (2.0, "1", True):
         with pytest.raises(ParameterError, match="threshold"):
             pass_at(rows, threshold=threshold)
+
+
+@pytest.mark.parametrize("kind", ["wilson", "percentile", "bca", "studentised"])
+def test_the_order_of_rows_does_not_matter(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    rows = rows_of({f"t{i}": rng.random(3).tolist() for i in range(30)})
+    want = pass_at(rows, interval=kind, threshold=0.5)
+    got = pass_at([rows[i] for i in rng.permutation(len(rows))], interval=kind, threshold=0.5)
+    assert got.mean_reward.low == pytest.approx(want.mean_reward.low, abs=1e-12)
+    assert got.pass_1.high == pytest.approx(want.pass_1.high, abs=1e-12)

@@ -384,17 +384,15 @@ class _Reader:
 
         start, ids = block.start, self._task_ids(block)
         index = self.index
-        code = np.fromiter((index.setdefault(t, len(index)) for t in ids), np.int64, block.size)
+        for task in dict.fromkeys(ids):
+            index.setdefault(task, len(index))
+        code = np.fromiter(map(index.__getitem__, ids), np.int64, block.size)
         reward, nan, booleans = _numbers(block.get("reward"), "reward", start)
         reward = _in_unit(reward, "reward", start)
         status = self._status(block, reward, nan)
         limit = self._limits(block)
         cut, failed = self._endings(block)
-        rid = np.fromiter(
-            (0 if p[1] is None else hash(p) or 1 for p in zip(ids, self._rollout_ids(block), strict=True)),
-            np.int64,
-            block.size,
-        )
+        rid = self._rollout_hashes(block, ids)
         for name, values in zip(self.parts, (code, reward, limit, cut, failed, rid, status), strict=True):
             self.parts[name].append(values)
         if self.want_markers:
@@ -422,18 +420,26 @@ class _Reader:
                 ) from None
         return out
 
-    def _rollout_ids(self, block: _Block) -> list[Any]:
-        ids = block.get("rollout_id")
-        kinds = set(map(type, ids))
+    def _rollout_hashes(self, block: _Block, ids: list[str]) -> Ints:
+        """Return a hash of task and rollout id per row, 0 where the row has no rollout_id."""
+        import numpy as np
+
+        given = block.get("rollout_id")
+        kinds = set(map(type, given))
         for kind in kinds - {str, int, type(None)}:
-            bad = next(i for i, v in enumerate(ids) if type(v) is kind)
+            bad = next(i for i, v in enumerate(given) if type(v) is kind)
             raise RowError(
                 f"rollout_id must be text, not {kind.__name__}",
                 fix="leave it out or give text",
                 row=block.start + bad,
                 field="rollout_id",
             )
-        return ids
+        if kinds <= {type(None)}:
+            return np.zeros(block.size, dtype=np.int64)
+        out = np.fromiter(map(hash, zip(ids, given, strict=True)), np.int64, block.size)
+        if type(None) in kinds:
+            out[[i for i, v in enumerate(given) if v is None]] = 0
+        return out
 
     def _status(self, block: _Block, reward: Floats, nan: Bools) -> Any:
         """Return per row an index into STATUSES (0 is ok); sets rewards beside another status to NaN."""

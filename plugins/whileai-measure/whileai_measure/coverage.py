@@ -35,6 +35,7 @@ class CoverageGap:
 
     Attributes:
         rows: Rows read.
+        scored: Rows with a reward: what is reached but never scored is not measured either.
         without_axes: Rows without axes.
         axes: Rows per value, by axis; declared values that never occur have 0.
         pairs: Pairs of values of two axes that occur together.
@@ -46,6 +47,7 @@ class CoverageGap:
     """
 
     rows: int
+    scored: int
     without_axes: int
     axes: dict[str, dict[str, int]]
     pairs: int
@@ -63,7 +65,8 @@ class CoverageGap:
         return (*values, *tools, *(f"rule {name}" for name, n in self.rules.items() if not n))
 
     def __str__(self) -> str:
-        parts = [f"{self.rows} rows", f"never reached: {_few(self.never) or 'nothing'}"]
+        unscored = f" ({self.rows - self.scored} not scored)" if self.scored < self.rows else ""
+        parts = [f"{self.rows} rows{unscored}", f"never reached: {_few(self.never) or 'nothing'}"]
         if self.possible_pairs:
             missing = [f"{a}={x} & {b}={y}" for a, x, b, y in self.missing_pairs]
             tail = f" (never: {_few(missing)})" if missing else ""
@@ -127,9 +130,10 @@ def coverage_gap(
     offered: dict[str, int] = dict.fromkeys((_tool_name(t) for t in tools or ()), 0)
     called: Counter[str] = Counter()
     reached: dict[str, int] = dict.fromkeys(matchers, 0)
-    total = without = 0
+    total = without = scored = 0
     for position, row in enumerate(row_stream(rows)):
         total += 1
+        scored += row.get("reward") is not None
         values = row.get("axes")
         if values is not None and not isinstance(values, Mapping):
             raise RowError(f"axes must be a mapping, not {type(values).__name__}", row=position, field="axes")
@@ -149,6 +153,7 @@ def coverage_gap(
     possible = [(a, x, b, y) for a, b in combinations(known, 2) for x, y in product(known[a], known[b])]
     return CoverageGap(
         rows=total,
+        scored=scored,
         without_axes=without,
         axes={axis: dict(counts) for axis, counts in sorted(seen.items())},
         pairs=len(together),

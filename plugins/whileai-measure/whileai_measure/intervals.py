@@ -329,12 +329,14 @@ def _bootstrap(m: Moments, kind: str, confidence: float, draws: int, seed: int) 
     import numpy as np
     from scipy.special import ndtr, ndtri
 
+    order = np.lexsort((m.weight, m.total))  # the answer must not depend on the order of the file
+    weights, totals = m.weight[order], m.total[order]
     rng = np.random.default_rng(seed)
     means, errors = np.empty(draws), np.empty(draws)
     step = max(1, 4_000_000 // m.units)  # keeps one block of resamples near 32 MB
     for start in range(0, draws, step):
         pick = rng.integers(0, m.units, size=(min(step, draws - start), m.units))
-        weight, total = m.weight[pick], m.total[pick]
+        weight, total = weights[pick], totals[pick]
         size = weight.sum(axis=1)
         mean = total.sum(axis=1) / size
         means[start : start + step] = mean
@@ -352,7 +354,7 @@ def _bootstrap(m: Moments, kind: str, confidence: float, draws: int, seed: int) 
         t_low, t_high = np.quantile(t, [tail, 1.0 - tail], method="inverted_cdf")
         se = np.sqrt(m.variance)
         return float(m.mean - t_high * se), float(m.mean - t_low * se)
-    below = (np.mean(means < m.mean) + np.mean(means <= m.mean)) / 2.0
+    below = (np.mean(means < m.mean - 1e-12) + np.mean(means <= m.mean + 1e-12)) / 2.0  # ties count half
     z0 = ndtri(np.clip(below, 1.0 / draws, 1.0 - 1.0 / draws))
     influence = m.total - m.weight * m.mean
     accel = np.sum(influence**3) / (6.0 * np.sum(influence**2) ** 1.5)
