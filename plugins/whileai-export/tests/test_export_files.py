@@ -556,3 +556,30 @@ def test_importing_the_package_and_its_light_module_loads_nothing_heavy() -> Non
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.split() == ["[]", "False"]
+
+
+def test_an_argument_that_is_called_privileged_is_no_secret(tmp_path: Path) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"privileged": {"type": "boolean", "x-note": "hidden"}},
+        "privileged": "SECRET",
+    }
+    tool = {
+        "type": "function",
+        "function": {"name": "run", "parameters": schema, "privileged": "SECRET"},
+        "privileged": "SECRET",
+    }
+    call = {"id": "a", "type": "function", "function": {"name": "run", "arguments": '{"privileged": true}'}}
+    chat = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "a", "content": "x"}, {"role": "assistant", "content": "y"}]  # fmt: skip
+    for target in ("chat", "openai", "trl", "anthropic", "sharegpt"):
+        export([{"task_id": "t", "messages": chat, "tools": [tool]}], tmp_path / f"{target}.jsonl", to=target)
+        text = (tmp_path / f"{target}.jsonl").read_text(encoding="utf-8")
+        assert "SECRET" not in text
+        assert "hidden" not in text
+        record = json.loads(text)
+        tools = json.loads(record["tools"]) if isinstance(record["tools"], str) else record["tools"]
+        parameters = tools[0].get("input_schema") or tools[0]["function"]["parameters"]
+        assert parameters == {"type": "object", "properties": {"privileged": {"type": "boolean"}}}
+    trl = json.loads((tmp_path / "trl.jsonl").read_text(encoding="utf-8"))
+    assert trl["messages"][1]["tool_calls"][0]["function"]["arguments"] == {"privileged": True}

@@ -18,6 +18,7 @@ from typing import Any
 
 from whileai_kernel.errors import unknown_name
 from whileai_kernel.messages import normalise_messages, parse_arguments, text_of, with_unique_ids
+from whileai_kernel.rows import strip_privileged
 
 __all__ = [
     "ENCODERS",
@@ -42,7 +43,7 @@ def _calls(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _base(message: Mapping[str, Any]) -> dict[str, Any]:
-    parts = message.get("content_parts")
+    parts = strip_privileged(message["content_parts"]) if message.get("content_parts") else None
     out: dict[str, Any] = {"role": message["role"], "content": parts if parts else text_of(message.get("content"))}
     if message.get("name") and message["role"] in ("user", "tool", "assistant"):
         out["name"] = message["name"]
@@ -156,7 +157,7 @@ def to_anthropic(messages: Sequence[Mapping[str, Any]]) -> Messages:
 def _anthropic_parts(message: Mapping[str, Any], text: str) -> list[dict[str, Any]]:
     parts = message.get("content_parts")
     if parts:
-        return [dict(p) for p in parts]
+        return list(strip_privileged(parts))
     return [{"type": "text", "text": text}] if text else []
 
 
@@ -232,11 +233,21 @@ def encode(messages: Sequence[Mapping[str, Any]], encoding: str = "openai") -> M
     return finish(ENCODERS[encoding](with_unique_ids(normalise_messages(messages))))
 
 
+def _public(schema: Any, names: bool = False) -> Any:
+    """Return a schema without private and `x-` keys; below `properties` the keys are names of arguments and stay."""
+    if isinstance(schema, Mapping):
+        kept = schema.items() if names else ((k, v) for k, v in schema.items() if k != "privileged" and k[:2] != "x-")
+        return {k: _public(v, k == "properties" and not names) for k, v in kept}
+    if isinstance(schema, list | tuple):
+        return [_public(v) for v in schema]
+    return schema
+
+
 def encode_tools(tools: Sequence[Mapping[str, Any]], encoding: str = "openai") -> list[dict[str, Any]]:
     """Encode tool schemas for a target; keys that begin with `x-` and private ones are left out."""
     out = []
     for tool in tools:
-        function = {k: v for k, v in tool.get("function", tool).items() if not str(k).startswith("x-")}
+        function = _public(tool.get("function", tool))
         if encoding == "anthropic":
             schema = function.get("parameters") or {"type": "object", "properties": {}}
             item = {"name": function.get("name", ""), "input_schema": schema}

@@ -32,6 +32,8 @@ from whileai_kernel.messages import (
 __all__ = ["REASONING", "Prepared", "conversation_of", "prepare", "quotes_privileged"]
 
 REASONING = ("keep", "strip", "inline")
+MEDIA = ("drop", "keep")
+BAD_ARGUMENTS = ("flag", "drop")
 ENDS_ON_CALL = ("tool_calls", "tool_call", "tool_use", "tool")
 ANSWERS = ("reference", "actions", "outputs", "expected", "answer", "answers", "solution", "tests")
 """Private fields whose text a right reply may well contain; they count as quoted only beside a give-away."""
@@ -42,7 +44,6 @@ _GIVE_AWAY = re.compile(
     r"|(?:according to|from|in) the (?:reference|key|rubric|hint)|\breference:|internal reference|ground truth",
     re.IGNORECASE,
 )
-_SPACE = re.compile(r"\s+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +105,12 @@ def prepare(
     Raises:
         ParameterError: A word is unknown.
     """
-    for noun, word, words in (("reasoning", reasoning, REASONING), ("media", media, ("drop", "keep")),
-                              ("bad_arguments", bad_arguments, ("flag", "drop"))):  # fmt: skip
-        if word not in words:
-            unknown_name(noun, word, words)
+    if reasoning not in REASONING:
+        unknown_name("reasoning", reasoning, REASONING)
+    if media not in MEDIA:
+        unknown_name("media", media, MEDIA)
+    if bad_arguments not in BAD_ARGUMENTS:
+        unknown_name("bad_arguments", bad_arguments, BAD_ARGUMENTS)
     try:
         messages = conversation_of(row)
     except RowError as err:
@@ -155,6 +158,10 @@ def _reasoning(message: dict[str, Any], mode: str) -> dict[str, Any] | None:
     }
 
 
+def _one_space(text: str) -> str:
+    return " ".join(text.split())
+
+
 def _texts(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
     if isinstance(value, Mapping):
         for key, inner in value.items():
@@ -200,10 +207,10 @@ def quotes_privileged(
         if m["role"] == "assistant"
     ]
     said += [c.arguments_text for c in tool_calls(messages)]
-    spoken = _SPACE.sub(" ", "\n".join(said))
-    seen = _SPACE.sub(" ", "\n".join(text_of(m.get("content")) for m in messages if m["role"] != "assistant"))
+    spoken = _one_space("\n".join(said))
+    seen = _one_space("\n".join(text_of(m.get("content")) for m in messages if m["role"] != "assistant"))
     for path, raw in _texts(private):
-        text = _SPACE.sub(" ", raw)
+        text = _one_space(raw)
         if text not in spoken:
             continue
         if path and path[0] in ANSWERS:

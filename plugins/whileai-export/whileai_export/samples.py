@@ -14,7 +14,7 @@ Example:
 
 from __future__ import annotations
 
-import statistics
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -107,10 +107,15 @@ def group_figures(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]
             "id": task,
             "size": len(members),
             "scored": len(rewards),
-            "mean": statistics.fmean(rewards) if rewards else None,
-            "std": statistics.stdev(rewards) if len(rewards) > 1 else None,
+            "mean": math.fsum(rewards) / len(rewards) if rewards else None,
+            "std": _std(rewards) if len(rewards) > 1 else None,
         }
     return out
+
+
+def _std(values: Sequence[float]) -> float:
+    mean = math.fsum(values) / len(values)
+    return math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1))
 
 
 def _same(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:

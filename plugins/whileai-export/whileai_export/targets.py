@@ -87,8 +87,7 @@ class Target:
             if value in (None, [], "") and column in self.optional:
                 continue
             out[column] = value
-        cleaned: Record = strip_privileged(out)
-        return cleaned
+        return out
 
 
 def _marked(messages: Sequence[Mapping[str, Any]], trained: Sequence[int], offset: int = 0) -> list[dict[str, Any]]:
