@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import math
 import re
-from zlib import crc32
 
 from whileai_simulate.defaults import NEAR_DUPLICATE, NGRAM
 
 __all__ = ["NearDuplicates", "shingles"]
 
-_MASK = (1 << 48) - 1
-_PLAIN = 1 << 48
+_MASK = (1 << 60) - 1
+_PLAIN = 1 << 60
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -68,15 +67,12 @@ class NearDuplicates:
 
     def _grams(self, text: str) -> set[int]:
         """Return the shingles as numbers; those with a digit are the smallest."""
+        # `hash` differs between processes, and the answer does not: prefix filtering is exact in any fixed order.
         words = _WORD.findall(text.casefold())
-        codes = [crc32(w.encode("utf-8", "surrogatepass")) for w in words]
-        plain = [_PLAIN if w.isalpha() else 0 for w in words]
-        n = min(self.n, len(words)) or 1
-        if not words:
+        n = min(self.n, len(words))
+        if n == 0:
             return {0}
-        out = codes[: len(codes) - n + 1]
-        marks = plain[: len(out)]
-        for shift in range(1, n):
-            out = [(a * 1_000_003 + b) & _MASK for a, b in zip(out, codes[shift:], strict=False)]
-            marks = [a & b for a, b in zip(marks, plain[shift:], strict=False)]
-        return {a | b for a, b in zip(out, marks, strict=True)}
+        plain = [w.isalpha() for w in words]
+        runs = zip(*(words[i:] for i in range(n)), strict=False)
+        marks = zip(*(plain[i:] for i in range(n)), strict=False)
+        return {hash(run) & _MASK | (_PLAIN if all(mark) else 0) for run, mark in zip(runs, marks, strict=True)}

@@ -24,7 +24,7 @@ _UNIT = 1.0 / (1 << 53)
 
 def hash64(*parts: object) -> int:
     """Return a 64-bit hash of the text of the parts; the same in every process (`hash` is not)."""
-    text = "\x1f".join([str(p) for p in parts])
+    text = "\x1f".join(map(str, parts))
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
 
 

@@ -52,7 +52,7 @@ def make_person(draw: Draw, locale: str = "en_US") -> Record:
     first, last = draw.choice(firsts), draw.choice(lasts)
     city, state, zip3 = draw.choice(CITIES)
     digits = draw.between(1000, 9999)
-    plain = re.sub(r"[^a-z]", "", last.lower())
+    plain = _letters(last)
     return {
         "first_name": first,
         "last_name": last,
@@ -70,23 +70,26 @@ def make_person(draw: Draw, locale: str = "en_US") -> Record:
 def make_id(entity: EntityType, draw: Draw, person: Mapping[str, Any] | None = None) -> Any:
     """Return an id: by pattern, format or enum of its schema, else after the example, else such as `ORD-48213`."""
     schema = entity.id_schema
-    if type_of(schema) == "integer":
+    example = entity.id_example
+    if schema.get("type") == "integer":
         low = int(schema.get("minimum", 10_000))
         return draw.between(low, max(low, int(schema.get("maximum", low + 89_999))))
-    if any(schema.get(k) for k in ("pattern", "format", "enum", "const")):
+    if len(schema) > 1 and any(schema.get(k) for k in ("pattern", "format", "enum", "const")):
         return sample(schema, draw)
-    example = entity.id_example
     if example is None and entity.name == "flight":
         return f"{draw.choice(('UA', 'DL', 'AA', 'BA', 'LH'))}{draw.between(100, 2999)}"
     if example is None:
-        stem = entity.name.split("_")[-1]
-        return f"{stem[:3].upper()}-{draw.between(10_000, 99_999)}"
-    if _PERSON_ID.match(example) and entity.name in PEOPLE and person is not None:
-        parts = [re.sub(r"[^a-z]", "", str(person[k]).lower()) for k in ("first_name", "last_name")]
-        return f"{parts[0]}_{parts[1]}_{draw.between(1000, 9999)}"
+        return f"{entity.name.rpartition('_')[2][:3].upper()}-{draw.between(10_000, 99_999)}"
+    if entity.name in PEOPLE and person is not None and _PERSON_ID.match(example):
+        return f"{_letters(person['first_name'])}_{_letters(person['last_name'])}_{draw.between(1000, 9999)}"
     if example.startswith("gift_card_") and draw.below(3):
         example = f"{draw.choice(('credit_card', 'paypal'))}_0000000"
     return _like(example, draw)
+
+
+@lru_cache(maxsize=4096)
+def _letters(name: str) -> str:
+    return re.sub(r"[^a-z]", "", name.lower())
 
 
 def _like(example: str, draw: Draw) -> str:
@@ -331,6 +334,7 @@ def make_record(domain: Domain, name: str, draw: Draw, person: Mapping[str, Any]
     return record
 
 
+@lru_cache(maxsize=4096)
 def _reference_of(field_name: str) -> str:
     return re.sub(r"_(id|number|code)$", "", field_name)
 

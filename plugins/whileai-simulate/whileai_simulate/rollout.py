@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
-from whileai_kernel.rows import SCHEMA_VERSION, content_id
+from whileai_kernel.rows import SCHEMA_VERSION
 from whileai_kernel.tools import Tool
 from whileai_simulate.agents import AgentContext, Conversation, Message, PreparedAgent, converse
 from whileai_simulate.draw import hash64
@@ -28,7 +29,7 @@ class TaskSlot:
 
     position: int
     task: dict[str, Any]
-    cache: dict[Any, str] = field(default_factory=dict)
+    cache: dict[Any, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -123,9 +124,7 @@ class Rollout:
         row: dict[str, Any] = {
             "schema_version": SCHEMA_VERSION,
             "task_id": task_id,
-            "rollout_id": content_id(
-                "rollout", task_id, job.index, self.shared.agent.name, self.context.seed, end.final_text
-            ),
+            "rollout_id": _rollout_id(task_id, job.index, self.shared.agent.name, self.context.seed, end.final_text),
             "index": job.index,
             "prompt": task["prompt"],
             "final_text": end.final_text,
@@ -154,6 +153,12 @@ class Rollout:
         if self.shared.runs > 1:
             row["run"] = job.run
         return row
+
+
+def _rollout_id(*parts: object) -> str:
+    """Return a content hash as `rows.content_id` does, without the detour over JSON (a tenth of a rollout's time)."""
+    text = "\x1f".join([str(p) for p in parts])
+    return "rollout_" + sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:20]
 
 
 def _bound(tool: Tool, world: World) -> Tool:

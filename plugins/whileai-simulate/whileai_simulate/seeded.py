@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from whileai_kernel.errors import ParameterError, unknown_name
@@ -153,7 +154,7 @@ def _follow(
             messages.append({"role": "tool", "tool_call_id": call_id, "content": result})
             if len(world.fired) == fired or trust_faults or '"retryable": false' in result:
                 break
-        sentence, stop = _read_result(name, result, world.log[-1])
+        sentence, stop = _heard(name, result, str(world.log[-1].get("entity") or ""), world.log[-1]["effect"])
         if sentence:
             said[part] = sentence
         if stop:
@@ -175,7 +176,8 @@ _SHOWN = (
 )
 
 
-def _read_result(name: str, result: str, entry: Mapping[str, Any]) -> tuple[str, bool]:
+@lru_cache(maxsize=4096)
+def _heard(name: str, result: str, entity: str, effect: str) -> tuple[str, bool]:
     """Return a sentence about a result, and whether the course ends here."""
     try:
         value = json.loads(result)
@@ -190,12 +192,12 @@ def _read_result(name: str, result: str, entry: Mapping[str, Any]) -> tuple[str,
         ids = [str(v) for v in value if isinstance(v, str | int)]
         return f"I found {found}{': ' + ', '.join(ids) if ids else ''}.", False
     if not isinstance(value, dict):
-        kind = str(entry.get("entity") or "").replace("_", " ")
+        kind = _spoken(entity)
         return _sentence(f"your {kind} ID is {value}" if kind else f"the result is {value}"), False
     what = next(
         (f"{_spoken(k.rpartition('_')[0] or k)} {v}" for k, v in value.items() if k.endswith(_IDS)), _spoken(name)
     )
-    if entry["effect"] in ("changed", "created"):
+    if effect in ("changed", "created"):
         after = f" is now {value['status']}" if value.get("status") else " is updated"
         return f"Done: {what}{after}.", False
     status = f" is {value['status']}" if value.get("status") else " is on record"

@@ -66,7 +66,7 @@ class World:
         self,
         domain: Domain,
         data: Mapping[str, Any],
-        cache: dict[Any, str] | None = None,
+        cache: dict[Any, Any] | None = None,
         execute: Mapping[str, Callable[..., Any]] | None = None,
     ) -> None:
         self._domain = domain
@@ -138,24 +138,49 @@ class World:
     def step(self, step: Mapping[str, Any]) -> tuple[str, str]:
         """Run a step of the task's own plan; return its arguments as JSON text, and the result.
 
-        The plan is shared by the rollouts of a task and never changed, so text and validity are worked out once.
+        The plan is shared by the rollouts of a task and never changed. What a step does to a world that nothing has
+        changed yet is the same in all of them, so it is worked out once.
         """
         name, arguments = step["tool"], step["arguments"]
+        if self._execute or self._closed:
+            return _encode(arguments), self.call(name, arguments)
         known = self._cache.get(id(step))
+        if self._data.get("faults"):
+            info = self._domain.tools[name]
+            fault = self._fault(name)
+            if fault is not None:
+                return self._faulty_step(info, step, fault)
+        if self._changed:
+            return _encode(arguments), self._checked(name, arguments)
         if known is None:
-            text = _encode(arguments)
-            result = self.call(name, arguments)
-            if self.log[-1]["effect"] != "invalid":
-                self._cache[id(step)] = text
+            before = len(self.log)
+            result = self._checked(name, arguments)
+            known = (_encode(arguments), result, self.log[before:], self._changed)
+            self._cache[id(step)] = known
+            self._changed = {kind: dict(records) for kind, records in self._changed.items()}
+            return known[0], result
+        self.log += known[2]
+        if known[3]:
+            self._changed = {kind: dict(records) for kind, records in known[3].items()}
+        return known[0], known[1]
+
+    def _faulty_step(self, info: ToolInfo, step: Mapping[str, Any], fault: dict[str, Any]) -> tuple[str, str]:
+        key = ("fault", id(step))
+        if self._changed or key not in self._cache:
+            text, result = _encode(step["arguments"]), self._faulty(info, step["arguments"], fault)
+            if not self._changed:
+                self._cache[key] = (text, result)
             return text, result
-        if self._closed:
-            raise WorldClosedError("the rollout is over: its deadline passed")
+        text, result = self._cache[key]
+        return text, self._note(info.name, step["arguments"], "fault", result)
+
+    def _checked(self, name: str, arguments: dict[str, Any]) -> str:
+        """Run a call of the mock whose fault is settled."""
         info = self._domain.tools[name]
-        fault = self._fault(name) if self._data.get("faults") else None
-        if fault is not None:
-            return known, self._faulty(info, arguments, fault)
-        own = self._execute.get(name)
-        return known, self._mock(info, arguments) if own is None else self._run_own(info, own, arguments)
+        found = problems(arguments, info.tool.parameters)
+        if found:
+            return self._note(name, arguments, "invalid", _error(f"invalid arguments: {'; '.join(found[:3])}"))
+        return self._mock(info, arguments)
 
     def _mock(self, info: ToolInfo, arguments: dict[str, Any]) -> str:
         mode = info.mode
