@@ -7,12 +7,13 @@ import json
 import pytest
 
 from whileai_judge import Judge, judge_probes
-from whileai_judge.attacks import BUILT_IN
+from whileai_judge.attacks import refusal
+from whileai_judge.probe_checks import PROBE_CHECKS
 from whileai_judge.probes import available_probes
 from whileai_judge.scripted import ScriptedModel, quoted_block, verdict_line
-from whileai_kernel import hookimpl
-from whileai_kernel.errors import ParameterError
-from whileai_kernel.plugins import manager
+from whileai_kernel import entries, register_local
+from whileai_kernel.errors import UnknownNameError
+from whileai_kernel.testing.kit import Subject, run_checks
 
 
 def rows_of(tasks=50, per_task=1, reply="It is lost somewhere."):
@@ -42,7 +43,7 @@ CARELESS = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(BUILT_IN))
+@pytest.mark.parametrize("name", sorted(CARELESS))
 def test_every_probe_fools_the_judge_that_it_is_made_for_and_not_a_careful_one(name):
     fooled = judge_probes(rows_of(), CARELESS[name], probes=[name])
     assert fooled.fooled == (name,), str(fooled)
@@ -52,7 +53,7 @@ def test_every_probe_fools_the_judge_that_it_is_made_for_and_not_a_careful_one(n
 
 
 def test_every_built_in_probe_is_covered_here():
-    assert set(CARELESS) == set(BUILT_IN)
+    assert set(CARELESS) == {entry.name for entry in entries("probes") if entry.plugin.name == "judge"}
 
 
 def test_few_rows_say_nothing():
@@ -102,25 +103,30 @@ def test_a_model_judge_with_a_token_is_not_fooled_by_a_planted_verdict():
     assert report.results[0].verdict == "holds"
 
 
-class Plugin:
-    @hookimpl
-    def wai_judge_probes(self):
-        return {"emoji": "whileai_judge.attacks:refusal"}
+def test_other_plugins_bring_probes_through_the_registry():
+    register_local("probes", "emoji", refusal)
+    assert available_probes()["emoji"]({}) == refusal({})
+    report = judge_probes(rows_of(), careful, probes=["local/emoji"])
+    assert report.results[0].name == "local/emoji"
 
 
-def test_other_plugins_bring_probes_through_the_hook():
-    plugin = Plugin()
-    manager().pm.register(plugin, name="acme-probes")
-    try:
-        assert available_probes()["acme-probes/emoji"] is BUILT_IN["refusal"]
-        report = judge_probes(rows_of(), careful, probes=["acme-probes/emoji"])
-        assert report.results[0].name == "acme-probes/emoji"
-    finally:
-        manager().pm.unregister(plugin)
+@pytest.mark.parametrize(
+    ("wrong", "check"),
+    [
+        (lambda row: None, "gives_a_text"),
+        (lambda row: row["final_text"], "does_what_it_declares"),
+        (lambda row: row["prompt"][0] if row["prompt"] else 3, "survives_odd_rows"),
+        (lambda row: row.setdefault("x", "text"), "leaves_the_row_alone"),
+        (lambda row, seen=[]: seen.append(1) or "x" * len(seen), "is_repeatable"),
+    ],
+)
+def test_each_check_of_the_kind_catches_a_wrong_probe(wrong, check):
+    report = run_checks(PROBE_CHECKS, Subject("probes", "acme/wrong", wrong))
+    assert check in [result.check for result in report.results if result.outcome == "failed"]
 
 
 def test_unknown_probes_are_refused_and_own_ones_accepted():
-    with pytest.raises(ParameterError, match="flattery"):
+    with pytest.raises(UnknownNameError, match="flattery"):
         judge_probes(rows_of(), careful, probes=["flatery"])
     report = judge_probes(rows_of(), careful, probes={"mine": lambda row: "It arrives on no day."})
     assert report.fooled == ("mine",)

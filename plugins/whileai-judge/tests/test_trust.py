@@ -295,7 +295,7 @@ def test_judges_side_by_side():
     flips = [noise[id(row)] for row in rows]
     keyed = [{**row, "flip": flip} for row, flip in zip(rows, flips, strict=True)]
     judges = {
-        "noisy": lambda row: {"reward": row["gold"] if not row["flip"] else 1 - row["gold"], "cost": 0.5},
+        "noisy": lambda row: {"reward": row["gold"] if not row["flip"] else 1 - row["gold"], "cost_usd": 0.5},
         "right": lambda row: row["gold"],
         "partly": lambda row: row["gold"] if row["index"] else None,
     }

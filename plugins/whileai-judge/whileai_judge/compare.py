@@ -35,7 +35,7 @@ class JudgeLine:
         behind: Its agreement minus that of the best, on rows that both scored, with an interval over tasks; None for
             the best itself and where there are too few tasks.
         seconds: Seconds of the whole grading, at the concurrency that was asked for.
-        cost: Sum of the costs on the verdicts; None when one is unknown.
+        cost: Sum of the costs on the verdicts in US dollars; None when one is unknown.
         unscored: Rows without a verdict.
     """
 
@@ -55,13 +55,13 @@ class JudgeTable:
 
     def __str__(self) -> str:
         head = ("judge", "verdict", "agreement", "kappa", "false pass", "false fail", "behind", "s", "cost", "unscored")
-        cells = [head]
+        cells: list[tuple[str, ...]] = [head]
         for line in self.lines:
             trust = line.trust
             figures = (trust.agreement, trust.kappa, trust.false_pass, trust.false_fail, line.behind)
             shown = ["-" if f is None else f"{f.value:.2f} [{f.low:.2f}..{f.high:.2f}]" for f in figures]
             cost = "-" if line.cost is None else f"{line.cost:.4g}"
-            cells.append((line.name, trust.verdict, *shown, f"{line.seconds:.1f}", cost, str(line.unscored)))  # type: ignore[arg-type]
+            cells.append((line.name, trust.verdict, *shown, f"{line.seconds:.1f}", cost, str(line.unscored)))
         widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
         return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in cells)
 
@@ -123,18 +123,22 @@ def compare_judges(
         graded[name] = grade(listed, judge, **(grading or {}))
         seconds[name] = time.perf_counter() - started
     reports = {name: judge_trust(data, gold=gold, confidence=confidence, **floors) for name, data in graded.items()}
-    order = sorted(reports, key=lambda name: -(reports[name].agreement.value if reports[name].agreement else -1.0))  # type: ignore[union-attr]
+    order = sorted(reports, key=lambda name: -_agreement(reports[name]))
     best = order[0]
     hits = {name: [_hit(row, one) for row, one in zip(data, right, strict=True)] for name, data in graded.items()}
     lines = []
     for name in order:
-        costs = [(row.get("evidence") or {}).get("cost") for row in graded[name]]
+        costs = [(row.get("evidence") or {}).get("cost_usd") for row in graded[name]]
         known = [cost for cost in costs if isinstance(cost, int | float)]
         behind = None if name == best else _difference(listed, hits[name], hits[best], confidence)
         cost = sum(known) if len(known) == len(costs) and costs else None
         unscored = sum(row.get("reward") is None for row in graded[name])
         lines.append(JudgeLine(name, reports[name], behind, seconds[name], cost, unscored))
     return JudgeTable(tuple(lines))
+
+
+def _agreement(report: TrustReport) -> float:
+    return -1.0 if report.agreement is None else report.agreement.value
 
 
 def _hit(row: Mapping[str, Any], right: float | None) -> bool | None:

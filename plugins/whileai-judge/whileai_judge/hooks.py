@@ -1,16 +1,19 @@
-"""Hooks that whileai-judge adds: probes of judges from other plugins."""
+"""The kind that whileai-judge adds: probes of judges."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from whileai_kernel.hookspecs import hookspec
 
+if TYPE_CHECKING:
+    from whileai_kernel.protocols import Register
+
 
 @hookspec
-def wai_judge_probes() -> Mapping[str, str]:  # type: ignore[empty-body]
-    """Offer probes of judges: name -> ``"package.module:function"``.
+def wai_register_probes(register: Register) -> None:
+    """Register probes: functions of a row that return the text of a reply which must not pass, or None.
 
-    A probe is a function of a row that returns the text of a reply that must not pass, or None where it does not
-    apply. With an attribute ``keeps_reply = True`` its text is the row's own failing reply with something added.
+    With an attribute ``keeps_reply = True`` the text is the row's own failing reply with something added; else it
+    replaces the reply by something worthless.
     """

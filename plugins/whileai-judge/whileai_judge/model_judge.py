@@ -1,9 +1,9 @@
 """A judge that asks a model: prose or criteria, votes, and statuses for everything that is not a verdict.
 
-:class:`Judge` is a component like any other: give it to ``grade``. The model is any object with
-``async complete(messages, tools, sampling) -> Completion``. What the judge cannot read is not scored: an
-unreadable or cut answer is ``invalid``, a refusal or a tied vote ``abstained``, a row without a reply or without
-the reference that it needs ``missing``; what the model raises is an ``error``.
+:class:`Judge` is a component like any other: give it to ``grade``. The model is a component of kind ``models``, the
+spec of one, or any object with ``async complete(messages, tools, sampling) -> Completion``. What the judge cannot read
+is not scored: an unreadable or cut answer is ``invalid``, a refusal or a tied vote ``abstained``, a row without a reply
+or without the reference that it needs ``missing``; what the model raises is an ``error``.
 
 The judge is never the model that it judges, unless ``allow_self`` names it; how the two are related stands on
 every verdict (``evidence["relation"]``).
@@ -19,6 +19,7 @@ Example:
 from __future__ import annotations
 
 import asyncio
+import inspect
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ from whileai_judge.scripted import ScriptedModel, quoted_block, verdict_line
 from whileai_kernel.errors import ParameterError
 from whileai_kernel.messages import spoken_text
 from whileai_kernel.protocols import Example
+from whileai_kernel.registry import resolve
 from whileai_kernel.rows import LENGTH_REASONS, content_id
 
 
@@ -63,7 +65,8 @@ class Judge:
 
     Args:
         rubric: What counts: prose, or a :class:`~whileai_judge.rubric.Rubric` of criteria.
-        model: Any object with ``async complete(messages, tools, sampling)``.
+        model: A model, or the spec of one (``"openai:gpt-5-mini"``): any object with
+            ``async complete(messages, tools, sampling)``.
         labels: Labels of a prose rubric, with their rewards; two bare labels are worth 1 and 0.
         scale: Least and largest score of a prose rubric, instead of labels; mapped to [0, 1].
         reference: Show the row's private reference; rows without one are not scored.
@@ -98,6 +101,8 @@ class Judge:
         allow_self: Collection[str] = (),
         name: str = "rubric",
     ) -> None:
+        if isinstance(model, str):
+            model = resolve("models", model)
         if not callable(getattr(model, "complete", None)):
             why, fix = "a judge calls model.complete(messages, tools, sampling)", "pass a model object"
             raise ParameterError(f"{type(model).__name__} is not a model", why=why, fix=fix)
@@ -190,13 +195,15 @@ class Judge:
 
     async def _ask(self, messages: list[dict[str, str]], marker: str, vote: int) -> Vote:
         sampling = dict(self.sampling)
+        options: dict[str, Any] = {}
         if self.votes > 1:
-            sampling["seed"] = sampling.get("seed", 0) + vote  # equal requests would get one cached answer
+            if "seed" in sampling:
+                sampling["seed"] += vote  # one seed for all votes would give one vote many times
+            if takes_repeat(self.model):
+                options["repeat"] = vote  # and so would a cache
         if self.structured:
-            schema = answer_schema(self.rubric, tuple(self.form.labels), self.form.scale)
-            named = {"name": "verdict", "schema": schema, "strict": True}
-            sampling["response_format"] = {"type": "json_schema", "json_schema": named}
-        completion = await self.model.complete(messages, tools=(), sampling=sampling)
+            options["schema"] = answer_schema(self.rubric, tuple(self.form.labels), self.form.scale)
+        completion = await self.model.complete(messages, (), sampling, **options)
         text, finish, refused, usage, cost = _parts(completion)
         if refused or finish == "content_filter":
             return Vote(None, "abstained", "the judge refused", usage, cost)
@@ -238,6 +245,19 @@ def without_reference(text: str, reference: str | None) -> str:
     return re.sub(pattern, "[reference]", text, flags=re.IGNORECASE)
 
 
+def takes_repeat(model: Any) -> bool:
+    """Whether a model (or the one that it wraps) tells equal requests apart by ``repeat``, as a cache does."""
+    try:
+        parameters = inspect.signature(model.complete).parameters
+    except (TypeError, ValueError):
+        return False
+    if "repeat" in parameters:
+        return True
+    passes_on = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    inner = getattr(model, "inner", None)
+    return passes_on and inner is not None and takes_repeat(inner)
+
+
 def _parts(completion: Any) -> tuple[str, str | None, Any, Mapping[str, Any], float | None]:
     """Text, finish reason, refusal, usage and cost of a completion: an object, a mapping, or text."""
     if isinstance(completion, str):
@@ -249,7 +269,7 @@ def _parts(completion: Any) -> tuple[str, str | None, Any, Mapping[str, Any], fl
     message = get(completion, "message")
     text = get(message, "content") if message is not None else get(completion, "text")
     usage = get(completion, "usage")
-    cost = get(completion, "cost")
+    cost = get(completion, "cost_usd")
     return (
         text if isinstance(text, str) else "",
         get(completion, "finish_reason"),
@@ -278,5 +298,5 @@ def _spent(votes: Sequence[Vote]) -> dict[str, Any]:
                 usage[name] = usage.get(name, 0) + value
     costs = [vote.cost for vote in votes]
     known = [cost for cost in costs if cost is not None]
-    spent: dict[str, Any] = {"asked": len(votes), "cost": sum(known) if len(known) == len(costs) else None}
+    spent: dict[str, Any] = {"asked": len(votes), "cost_usd": sum(known) if len(known) == len(costs) else None}
     return {**spent, "usage": usage} if usage else spent

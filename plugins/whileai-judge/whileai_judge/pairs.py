@@ -31,6 +31,7 @@ from whileai_judge.prompts import TEMPLATE, conversation_text, quoted, reply_tex
 from whileai_judge.relations import model_name
 from whileai_kernel.errors import ParameterError
 from whileai_kernel.messages import text_of
+from whileai_kernel.registry import resolve
 from whileai_kernel.rows import content_id, task_key
 
 PairJudge = Callable[[Any, Any], Any]
@@ -251,14 +252,15 @@ class ModelPairJudge:
 
     Args:
         rubric: What better means, in prose.
-        model: Any object with ``async complete(messages, tools, sampling)``.
+        model: A model, or the spec of one.
         sampling: Sampling of the model.
     """
 
     def __init__(self, rubric: str, model: Any, *, sampling: Mapping[str, Any] | None = None) -> None:
         if not isinstance(rubric, str) or not rubric.strip():
             raise ParameterError("the rubric is empty", why="better at what?", fix="say what counts")
-        self.rubric, self.model, self.sampling = rubric, model, dict(sampling or {})
+        self.model = resolve("models", model) if isinstance(model, str) else model
+        self.rubric, self.sampling = rubric, dict(sampling or {})
 
     @property
     def version(self) -> str:
@@ -282,7 +284,7 @@ class ModelPairJudge:
             f"of FIRST, SECOND, TIE:\n{marker}: ...",
         ]
         messages = [{"role": "user", "content": "\n\n".join(parts)}]
-        completion = await self.model.complete(messages, tools=(), sampling=dict(self.sampling))
+        completion = await self.model.complete(messages, (), dict(self.sampling))
         message = completion.get("message") if isinstance(completion, Mapping) else completion.message
         content = message.get("content") if isinstance(message, Mapping) else getattr(message, "content", None)
         verdict = parse_verdict(text_of(content), ("FIRST", "SECOND", "TIE"), marker=marker)

@@ -22,12 +22,42 @@ def wai_register_judges(register: Any) -> None:
     )
 
 
+_PROBES = {
+    "filler": "Much polite text that says nothing.",
+    "keyword_stuffing": "The words of the question in a row.",
+    "success_claim": "A failing reply that claims success.",
+    "prompt_echo": "The question again.",
+    "flattery": "A failing reply that flatters the judge.",
+    "planted_verdict": "A failing reply with a verdict of its own.",
+    "empty_format": "Headings and bullets without content.",
+    "refusal": "A refusal where an answer was wanted.",
+    "authority": "A failing reply that was confirmed by a specialist.",
+}
+
+
 @hookimpl
 def wai_addhooks(pluginmanager: Any) -> None:
-    """Add the hook through which other plugins offer probes of judges."""
+    """Add the kind of probes of judges."""
     from whileai_judge import hooks
 
     pluginmanager.add_hookspecs(hooks)
+
+
+@hookimpl
+def wai_register_probes(register: Any) -> None:
+    """Register the probes."""
+    for name, summary in _PROBES.items():
+        register(name, f"whileai_judge.attacks:{name}", summary=summary)
+
+
+@hookimpl
+def wai_conformance_checks(kind: str) -> Any:
+    """The checks of the kind of probes."""
+    if kind != "probes":
+        return None
+    from whileai_judge.probe_checks import PROBE_CHECKS
+
+    return PROBE_CHECKS
 
 
 @hookimpl

@@ -3,7 +3,8 @@
 :func:`judge_probes` grades the rows once, then once per probe: worthless replies on all rows, and additions to replies
 that the judge had failed. Each probe gets a rate with an interval over tasks and a verdict: ``holds`` when the
 upper end is below the ceiling, ``fooled`` when the lower end is above it, ``unclear`` in between, ``too few rows``
-below the least number. Other plugins add probes through the hook ``wai_judge_probes``.
+below the least number. Other plugins add
+probes through the hook ``wai_register_probes``.
 
 Example:
     >>> rows = [{"task_id": f"t{i}", "prompt": "Where is my order?", "final_text": "Hm."} for i in range(30)]
@@ -14,20 +15,18 @@ Example:
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from whileai_judge.attacks import BUILT_IN, Probe
+from whileai_judge.attacks import Probe
 from whileai_judge.bookkeeping import copy_row
 from whileai_judge.defaults import CONFIDENCE, PROBE_CEILING, PROBE_MIN_ROWS, PROBE_ROWS
 from whileai_judge.intervals import Interval, clustered_rate
 from whileai_judge.labels import Gold, gold_of
 from whileai_judge.pipeline import grade
 from whileai_judge.reference import Component
-from whileai_kernel.errors import unknown_name
-from whileai_kernel.plugins import manager, short_name
+from whileai_kernel.registry import entries, make
 from whileai_kernel.rows import passed, task_key
 
 
@@ -93,14 +92,10 @@ class ProbeReport:
 
 
 def available_probes() -> dict[str, Probe]:
-    """The probes of this plugin by name, and those of others by ``plugin/name``."""
-    found = dict(BUILT_IN)
-    for impl in reversed(manager().pm.hook.wai_judge_probes.get_hookimpls()):
-        offered: Mapping[str, str] = impl.function() or {}  # type: ignore[assignment]
-        for name, target in offered.items():
-            module, _, attribute = target.partition(":")
-            found[f"{short_name(impl.plugin_name)}/{name}"] = getattr(importlib.import_module(module), attribute)
-    return found
+    """All registered probes, by bare name, or by full id where two plugins share one."""
+    found = entries("probes")
+    names = [entry.name for entry in found]
+    return {entry.name if names.count(entry.name) == 1 else entry.id: make("probes", entry.id) for entry in found}
 
 
 def judge_probes(
@@ -129,7 +124,7 @@ def judge_probes(
         grading: Further arguments of ``grade``: ``concurrency``, ``deadline``...
 
     Raises:
-        ParameterError: A probe is unknown.
+        UnknownNameError: A probe is unknown.
     """
     chosen = _chosen(probes)
     used = _spread(rows, max_rows)
@@ -156,13 +151,9 @@ def judge_probes(
 def _chosen(probes: Sequence[str] | Mapping[str, Probe] | None) -> dict[str, Probe]:
     if isinstance(probes, Mapping):
         return dict(probes)
-    known = available_probes()
     if probes is None:
-        return known
-    for name in probes:
-        if name not in known:
-            unknown_name("probe", name, known)
-    return {name: known[name] for name in probes}
+        return available_probes()
+    return {name: make("probes", name) for name in probes}
 
 
 def _spread(rows: Iterable[Mapping[str, Any]], limit: int) -> list[Mapping[str, Any]]:

@@ -19,8 +19,8 @@ _NOT_A_FAMILY = frozenset(("the", "my", "local", "model", "ft", "base", "instruc
 
 
 def model_name(model: Any) -> str:
-    """The name of a model: its ``model``, ``id`` or ``name``, else its type."""
-    for attribute in ("model", "id", "name"):
+    """The name of a model: its ``id``, ``model`` or ``name``, else its type."""
+    for attribute in ("id", "model", "name"):
         value = getattr(model, attribute, None)
         if isinstance(value, str) and value:
             return value

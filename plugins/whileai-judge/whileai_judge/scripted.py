@@ -12,37 +12,20 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from whileai_kernel.errors import ParameterError
 from whileai_kernel.messages import text_of
+from whileai_kernel.protocols import Completion
 
 _BLOCK = re.compile(r"<<<(?P<name>[A-Z]+) (?P<token>[0-9a-f]+)\n(?P<body>.*?)\n(?P=name) (?P=token)>>>", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """A model's answer in the shape that judges read.
-
-    Attributes:
-        message: The assistant's chat message.
-        finish_reason: Why it ended.
-        usage: Tokens, as a server would report them.
-        cost: Price, None when unknown.
-    """
-
-    message: Mapping[str, Any]
-    finish_reason: str | None = "stop"
-    usage: Mapping[str, Any] = field(default_factory=dict)
-    cost: float | None = None
 
 
 class ScriptedModel:
     """Answers each prompt with ``answer(prompt)``, or with the given replies one after the other.
 
     Args:
-        answer: A function of the prompt's text that returns text or a :class:`Completion` (may be async), or the
+        answer: A function of the prompt's text that returns text or a ``Completion`` (may be async), or the
             replies in order.
         name: The model's name.
         capabilities: For example ``{"json_schema"}``.
@@ -54,9 +37,9 @@ class ScriptedModel:
         name: str = "scripted",
         capabilities: Iterable[str] = (),
     ) -> None:
-        self.model = name
+        self.id = name
         self.capabilities = frozenset(capabilities)
-        self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.calls: list[dict[str, Any]] = []
         self._answer = answer if callable(answer) else None
         self._replies = iter(()) if callable(answer) else iter(answer)
 
@@ -65,6 +48,10 @@ class ScriptedModel:
         messages: Sequence[Mapping[str, Any]],
         tools: Sequence[Any] = (),
         sampling: Mapping[str, Any] | None = None,
+        *,
+        schema: Mapping[str, Any] | None = None,
+        deadline_s: float | None = None,
+        repeat: int = 0,
     ) -> Completion:
         """Answer.
 
@@ -72,7 +59,8 @@ class ScriptedModel:
             ParameterError: There is no further reply.
         """
         prompt = "\n".join(text_of(message.get("content")) for message in messages)
-        self.calls.append((prompt, dict(sampling or {})))
+        call = {"prompt": prompt, "sampling": dict(sampling or {}), "schema": schema, "repeat": repeat}
+        self.calls.append(call)
         if self._answer is not None:
             said = self._answer(prompt)
             said = await said if inspect.isawaitable(said) else said
@@ -80,7 +68,11 @@ class ScriptedModel:
             said = next(self._replies, None)
             if said is None:
                 raise ParameterError("the scripted model has no further reply", fix="give it more, or a function")
-        return said if isinstance(said, Completion) else Completion({"role": "assistant", "content": said})
+        return (
+            said
+            if isinstance(said, Completion)
+            else Completion({"role": "assistant", "content": said}, "stop", self.id)
+        )
 
 
 def quoted_block(prompt: str, name: str = "REPLY") -> str | None:
