@@ -172,7 +172,23 @@ def check(args):
 def docs(args):
     """The site; a warning is an error."""
     ensure_environment("dev")
-    run([PYTHON, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", "docs/_build/html", *args])
+    run(
+        [
+            PYTHON,
+            "-m",
+            "sphinx",
+            "-W",
+            "--keep-going",
+            "-q",
+            "-j",
+            "auto",
+            "-b",
+            "html",
+            "docs",
+            "docs/_build/html",
+            *args,
+        ]
+    )
     say("docs/_build/html/index.html")
 
 

@@ -9,7 +9,9 @@ import inspect
 import io
 import re
 
-from docutils.core import publish_doctree
+from docutils.frontend import get_default_settings
+from docutils.parsers.rst import Parser
+from docutils.utils import new_document
 
 CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 EMPHASIS = re.compile(r"(?<![\w*\\])(\*\*?\w(?:[^*]*[^\s*])?\*\*?)(?![\w*])")
@@ -70,10 +72,10 @@ def translate(lines):
 
 def is_valid(lines):
     """Whether docutils reads the lines without a complaint."""
-    complaints = io.StringIO()
-    settings = {"report_level": 2, "halt_level": 5, "warning_stream": complaints}
-    publish_doctree("\n".join(lines), settings_overrides=settings)
-    return not complaints.getvalue()
+    settings = get_default_settings(Parser)
+    settings.report_level, settings.halt_level, settings.warning_stream = 2, 5, io.StringIO()
+    Parser().parse("\n".join(lines), new_document("docstring", settings))
+    return not settings.warning_stream.getvalue()
 
 
 def before_napoleon(app, what, name, obj, options, lines):

@@ -6,6 +6,7 @@ The pages land in docs/reference/generated, which is not tracked.
 import importlib
 import inspect
 import pkgutil
+import re
 import tomllib
 from pathlib import Path
 
@@ -14,11 +15,11 @@ OUT = ROOT / "docs" / "reference" / "generated"
 
 
 def distributions():
-    """Yield (distribution name, one line about it, import package) of the kernel and the plugins."""
+    """Yield (name, one line about it, import package, folder) of the kernel and the plugins."""
     for path in [ROOT / "pyproject.toml", *sorted(ROOT.glob("plugins/*/pyproject.toml"))]:
         project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
         package = next(init.parent.name for init in sorted(path.parent.glob("*/__init__.py")))
-        yield project["name"], project["description"], package
+        yield project["name"], project["description"], package, path.parent
 
 
 def modules(package):
@@ -36,11 +37,18 @@ def cell(value):
     return str(value).replace("|", "\\|").replace("\n", " ")
 
 
-def package_page(name, description, package):
-    """The page of one distribution."""
-    lines = [f"# {name}", "", description, ""]
+def readme(folder):
+    """The README of a distribution without its title; links to files of the repository become plain text."""
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    text = re.sub(r"\A# .*\n", "", text)
+    return re.sub(r"(?<!!)\[([^\]\n]+)\]\((?!https?:)[^)\n]*\)", r"\1", text).strip()
+
+
+def package_page(name, description, package, folder):
+    """The page of one distribution: its README, then what its docstrings say, module by module."""
+    lines = [f"# {name}", "", description if folder == ROOT else readme(folder), "", "## API", ""]
     for module in modules(package):
-        lines += [f"## {module}", "", "```{eval-rst}", f".. automodule:: {module}"]
+        lines += [f"### {module}", "", "```{eval-rst}", f".. automodule:: {module}"]
         if module == package:  # what it offers lazily is described in the module where it stands
             lines.append("   :no-members:")
         lines += ["```", ""]
@@ -57,7 +65,7 @@ def component_page():
         "What the plugins of this repository register; `wai plugins` shows what is installed.",
         "",
     ]
-    ours = {name for name, _, _ in distributions()}
+    ours = {name for name, *_ in distributions()}
     for kind in registry.kinds():
         found = [entry for entry in registry.entries(kind) if entry.plugin.distribution in ours]
         if found:
@@ -79,7 +87,7 @@ def defaults_page():
         "Every number that shapes a result, with its source; `wai defaults` prints the same.",
         "",
     ]
-    ours = {name.removeprefix("whileai-") for name, _, _ in distributions()}
+    ours = {name.removeprefix("whileai-") for name, *_ in distributions()}
     lines += ["| plugin | name | value | meaning | source |", "|---|---|---|---|---|"]
     lines += [
         f"| {row.plugin} | `{row.name}` | `{cell(row.value)}` | {cell(row.meaning)} | {cell(row.source)} |"
@@ -116,7 +124,7 @@ def hooks_page():
 def write(app):
     """Write all pages; unchanged ones are left alone, so that Sphinx does not read them again."""
     OUT.mkdir(parents=True, exist_ok=True)
-    pages = {package: package_page(name, text, package) for name, text, package in distributions()}
+    pages = {found[2]: package_page(*found) for found in distributions()}
     pages |= {"components": component_page(), "defaults": defaults_page(), "hooks": hooks_page()}
     for old in OUT.glob("*.md"):
         if old.stem not in pages:
