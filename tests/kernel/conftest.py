@@ -172,3 +172,17 @@ def fresh_registry() -> Any:
     yield registry
     registry._local.clear()
     registry._local.update(kept)
+
+
+@pytest.fixture
+def failed_checks() -> Callable[[str, Any], dict[str, str]]:
+    """Run the conformance kit on a component: `failed_checks("verifiers", Exact)` -> message by failed check."""
+    from whileai_kernel.testing import CHECKS, check_component
+
+    def run(kind: str, component: Any) -> dict[str, str]:
+        report = check_component(kind, component)
+        assert report.problems == () and report.planned == len(report.results) == len(CHECKS[kind])
+        assert report.ok == all(r.outcome == "passed" for r in report.results)
+        return {r.check: r.message for r in report.results if r.outcome != "passed"}
+
+    return run
