@@ -29,7 +29,7 @@ def inline(text):
         elif "``" not in part:
             part = re.sub(r"(\w)_(?=\W|$)", r"\1\\_", part)
             prose = EMPHASIS.split(part)  # odd places are emphasis, which both languages write alike
-            prose[::2] = [re.sub(r"(?<!\\)\*", r"\\*", plain) for plain in prose[::2]]
+            prose[::2] = [re.sub(r"(?<!\\)([*|])", r"\\\1", plain) for plain in prose[::2]]
             parts[i] = "".join(prose)
     return "".join(parts)
 
