@@ -6,7 +6,9 @@ import argparse
 
 import pytest
 
-from whileai_judge.grade_command import GradeCommand
+from whileai_judge.grade_command import GradeCommand, read_rubric
+from whileai_judge.scripted import ScriptedModel, quoted_block, verdict_line
+from whileai_kernel import register_local
 from whileai_kernel.errors import WhileaiError
 from whileai_kernel.rowio import read_rows, write_rows
 from whileai_kernel.rows import make_rows
@@ -49,3 +51,25 @@ def test_keeps_the_verdict_and_the_file_unless_told(files, capsys):
     assert [row["reward"] for row in read_rows(both)] == [1.0, 0.0, None]
     assert all(row["judgments"][-1]["scorer"]["id"] == "judge/seeded" for row in read_rows(both))
     assert run(out, "--judge", judge, "--out", out, "--overwrite") == 0
+
+
+def test_a_rubric_file_and_a_model(files, capsys):
+    model = ScriptedModel(lambda prompt: verdict_line(prompt, "PASS" if quoted_block(prompt) == "yes" else "FAIL"))
+    register_local("models", "reads", model)
+    (files / "polite.md").write_text("Says yes.\n", encoding="utf-8")
+    out = files / "judged.jsonl"
+    rubric = ("--rubric", files / "polite.md")
+    assert run(files / "rows.jsonl", *rubric, "--judge", "local/reads", "--out", out) == 0
+    rows = list(read_rows(out))
+    assert [row["reward"] for row in rows] == [1.0, 0.0, 0.0]
+    assert rows[0]["scorer"]["id"] == "judge/polite"
+    (files / "empty.md").write_text(" \n", encoding="utf-8")
+    with pytest.raises(WhileaiError, match="empty"):
+        run(files / "rows.jsonl", "--rubric", files / "empty.md", "--judge", "local/reads")
+
+
+def test_rubric_files_are_prose_or_criteria(tmp_path):
+    (tmp_path / "a.md").write_text("# Polite\n\n- [hard] asks: Asks.\n- [pitfall] Guesses.\n", encoding="utf-8")
+    (tmp_path / "b.md").write_text("Be polite:\n- say please\n", encoding="utf-8")
+    assert [c.kind for c in read_rubric(tmp_path / "a.md").criteria] == ["hard", "pitfall"]
+    assert read_rubric(tmp_path / "b.md").startswith("Be polite")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whileai_judge import ModelPairJudge, pairwise
+from whileai_judge import JudgeError, ModelPairJudge, pairwise
 from whileai_judge.scripted import ScriptedModel, quoted_block, verdict_line
 from whileai_kernel.errors import ParameterError
 
@@ -77,6 +77,14 @@ def test_errors_and_deadlines_are_no_verdict():
     report = pairwise([("x", "y"), ("aa", "a")], fails)
     assert report.verdicts[0].reason == "ValueError: no"
     assert report.verdicts[1].orders == ("a", "b")
+
+
+def test_a_judge_that_always_fails_stops_early():
+    def fails(first, second):
+        raise OSError("down")
+
+    with pytest.raises(JudgeError, match="first 8 of 40"):
+        pairwise([("a", "b")] * 20, fails)
 
 
 def test_judges_may_be_async_and_return_the_text_that_they_prefer():

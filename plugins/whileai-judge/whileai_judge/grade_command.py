@@ -1,13 +1,23 @@
-"""``wai grade FILE``: put a verdict on every row of a file from the shell."""
+"""``wai grade FILE``: put a verdict on every row of a file from the shell.
+
+``--judge`` names a judge, a verifier or a function; with ``--rubric FILE`` it names the model that judges by it.
+"""
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from whileai_judge.defaults import CONCURRENCY, DEADLINE_SECONDS
+from whileai_judge.defaults import CONCURRENCY, DEADLINE_SECONDS, VOTES
 from whileai_kernel.errors import ParameterError
+
+if TYPE_CHECKING:
+    from whileai_judge.rubric import Rubric
+
+_CRITERION = re.compile(r"^\s*[-*]\s+\[(hard|principle|pitfall)", re.MULTILINE)
 
 
 class GradeCommand:
@@ -17,7 +27,21 @@ class GradeCommand:
         """Add the file, the judge and what bounds the calls."""
         parser.add_argument("file", help="JSONL file of rows")
         parser.add_argument(
-            "--judge", required=True, help="a registered judge or verifier, file.py:function or package.module:name"
+            "--judge",
+            required=True,
+            help="a registered judge or verifier, file.py:function or package.module:name; with --rubric a model, for "
+            "example openai:gpt-5-mini",
+        )
+        parser.add_argument(
+            "--rubric",
+            help="file that says what counts: prose, or a list of criteria such as '- [hard] asks: Asks ...'",
+        )
+        parser.add_argument("--reference", action="store_true", help="show the model each row's private reference")
+        parser.add_argument(
+            "--votes", type=int, default=VOTES.value, help="how often the model is asked (default: %(default)s)"
+        )
+        parser.add_argument(
+            "--scale", type=float, nargs=2, metavar=("LOW", "HIGH"), help="ask for a score instead of PASS or FAIL"
         )
         parser.add_argument("--out", help="where to write the graded rows (default: only the counts are printed)")
         parser.add_argument("--overwrite", action="store_true", help="replace the file that --out names")
@@ -34,7 +58,7 @@ class GradeCommand:
         """Grade, write, and print the counts and the warnings.
 
         Raises:
-            ParameterError: The file to write exists and is not to be replaced.
+            ParameterError: The file to write exists and is not to be replaced, or the rubric is empty.
         """
         from whileai_judge.pipeline import grade
 
@@ -42,7 +66,7 @@ class GradeCommand:
             raise ParameterError(f"{args.out} exists", why="verdicts are not thrown away", fix="add --overwrite")
         data = grade(
             args.file,
-            args.judge,
+            _judge(args),
             concurrency=args.concurrency,
             deadline=args.deadline,
             threshold=args.threshold,
@@ -59,3 +83,28 @@ class GradeCommand:
             written = data.write(args.out, overwrite=args.overwrite)
             sys.stdout.write(f"wrote {written} rows to {args.out}\n")
         return 0
+
+
+def _judge(args: argparse.Namespace) -> Any:
+    if args.rubric is None:
+        return args.judge
+    from whileai_judge.model_judge import Judge
+
+    path = Path(args.rubric)
+    scale = None if args.scale is None else (args.scale[0], args.scale[1])
+    rubric = read_rubric(path)
+    return Judge(rubric, args.judge, reference=args.reference, votes=args.votes, scale=scale, name=path.stem)
+
+
+def read_rubric(path: Path) -> str | Rubric:
+    """The rubric of a file: criteria when it lists some with their kind, else prose.
+
+    Raises:
+        ParameterError: The file is empty.
+    """
+    from whileai_judge.rubric import Rubric
+
+    text = path.read_text(encoding="utf-8")
+    if not text.strip():
+        raise ParameterError(f"{path} is empty", why="nothing to check is not a pass", fix="say what counts")
+    return Rubric.from_markdown(text, path.stem) if _CRITERION.search(text) else text

@@ -120,6 +120,11 @@ class Judge:
         self.sampling = dict(sampling or {})
         self.allow_self = (allow_self,) if isinstance(allow_self, str) else tuple(allow_self)
 
+    @staticmethod
+    def example_params() -> dict[str, Any]:
+        """Parameters that need no network, for the conformance kit."""
+        return {"rubric": "Names the day of arrival.", "model": _example_model()}
+
     @property
     def version(self) -> str:
         """Hash of the rubric, the wording of the prompt, the model and its sampling: what shapes a verdict."""
@@ -224,12 +229,6 @@ class Judge:
         if self.votes > 1:
             verdict |= {"votes": read, "votes_read": len(read), "self_consistency": agreement_of(read)}
         return verdict
-
-
-Judge.example_params = {  # type: ignore[attr-defined]
-    "rubric": "Names the day of arrival.",
-    "model": _example_model(),
-}
 
 
 def without_reference(text: str, reference: str | None) -> str:

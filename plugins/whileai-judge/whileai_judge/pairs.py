@@ -24,10 +24,12 @@ from whileai_judge.defaults import (
     LENGTH_SHARE,
     STOP_AFTER,
 )
-from whileai_judge.engine import Outcome, is_async, run_calls
+from whileai_judge.engine import AllFailed, Outcome, is_async, run_calls
 from whileai_judge.intervals import Interval, clustered_rate
 from whileai_judge.parsing import parse_verdict
+from whileai_judge.pipeline import judge_error
 from whileai_judge.prompts import TEMPLATE, conversation_text, quoted, reply_text, token_of
+from whileai_judge.reference import scorer_of
 from whileai_judge.relations import model_name
 from whileai_kernel.errors import ParameterError
 from whileai_kernel.messages import text_of
@@ -133,16 +135,18 @@ def pairwise(
 
     Raises:
         ParameterError: ``tasks`` has another length than ``pairs``.
-        AllFailed: The judge failed on every one of the first calls.
+        JudgeError: The judge failed on every one of the first calls.
     """
     listed = [(a, b) for a, b in pairs]
     names = [_task(a, position) for position, (a, _) in enumerate(listed)] if tasks is None else list(tasks)
     if len(names) != len(listed):
         raise ParameterError(f"tasks has {len(names)} entries for {len(listed)} pairs", fix="pass one per pair")
     orders = [order for a, b in listed for order in ((a, b), (b, a))]
-    outcomes = list(
-        run_calls(_unpacked(judge), orders, concurrency=concurrency, deadline=deadline, stop_after=stop_after)
-    )
+    running: dict[str, Any] = {"concurrency": concurrency, "deadline": deadline, "stop_after": stop_after}
+    try:
+        outcomes = list(run_calls(_unpacked(judge), orders, **running))
+    except AllFailed as stopped:
+        raise judge_error(stopped, scorer_of(judge)["id"], len(orders)) from stopped.outcomes[0].error
     seats = [_seat(outcome, order) for outcome, order in zip(outcomes, orders, strict=True)]
     reasons = [_why(outcome) for outcome in outcomes]
     verdicts = tuple(

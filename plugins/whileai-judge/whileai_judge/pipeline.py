@@ -209,7 +209,7 @@ def _grade(
                     verdict = new if options.primary else new["judgments"][-1]
                     emit_row_failed(new, running, outcome.error or TimeoutError(verdict.get("reason")))
         except AllFailed as stopped:
-            raise _all_failed(stopped, scorer, len(items)) from stopped.outcomes[0].error
+            raise judge_error(stopped, scorer["id"], len(items)) from stopped.outcomes[0].error
         finally:
             outcomes.close()
         verdicts = graded if options.primary else [row["judgments"][-1] for row in graded]
@@ -254,7 +254,8 @@ def _read_input(rows: Rows) -> tuple[list[Mapping[str, Any]], dict[str, Any], li
     return items, dict(getattr(rows, "provenance", None) or {}), list(getattr(rows, "warnings", None) or [])
 
 
-def _all_failed(stopped: AllFailed, scorer: Mapping[str, Any], rows: int) -> JudgeError:
+def judge_error(stopped: AllFailed, judge: str, rows: int) -> JudgeError:
+    """The error of a judge that failed on every one of the first rows."""
     tried = len(stopped.outcomes)
     first = next((o.error for o in stopped.outcomes if o.error is not None), None)
     if first is None:
@@ -264,4 +265,4 @@ def _all_failed(stopped: AllFailed, scorer: Mapping[str, Any], rows: int) -> Jud
     fix = "try it on one row: judge(rows[0]); stop_after=None grades all rows regardless"
     if isinstance(first, ValueError) and "main thread" in str(first):
         fix = "judges run outside the main thread, where signal fails: use deadline= instead of an alarm"
-    return JudgeError(f"judge {scorer['id']} failed on each of the first {tried} of {rows} rows", why=why, fix=fix)
+    return JudgeError(f"judge {judge} failed on each of the first {tried} of {rows} rows", why=why, fix=fix)
