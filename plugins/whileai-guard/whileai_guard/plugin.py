@@ -55,6 +55,23 @@ def wai_register_embedders(register: Callable[..., None]) -> None:
 
 
 @hookimpl
+def wai_register_statistics(register: Callable[..., None]) -> None:
+    """Register the statistics."""
+    register("hack_scan", "whileai_guard.scan:hack_scan", summary="What cheaply predicts the reward within tasks.")
+    register("contamination", "whileai_guard.contamination:decontaminate", summary="Evaluation texts inside the rows.")
+    register("leaks", "whileai_guard.leaks:leak_report", summary="Private text that rows give away.")
+
+
+@hookimpl
+def wai_register_commands(register: Callable[..., None]) -> None:
+    """Register the sub-commands."""
+    register("scan", "whileai_guard.commands:Scan", summary="scan for gamed rewards")
+    register(
+        "decontaminate", "whileai_guard.commands:Decontaminate", summary="leave out rows that hold evaluation texts"
+    )
+
+
+@hookimpl
 def wai_check_rows(rows: Sequence[Any], stage: Stage) -> list[Finding]:
     """Look at rows before they leave a stage."""
     from whileai_guard.checks import find_all

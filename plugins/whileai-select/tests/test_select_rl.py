@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from whileai_select import select, select_rl
 
 from whileai_kernel.errors import ParameterError, RowError
+from whileai_select import select, select_rl
 
 
 def row(task="t", index=0, reward=1.0, **more):

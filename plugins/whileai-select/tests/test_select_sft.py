@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from whileai_select import select
 
 from whileai_kernel.errors import ParameterError
+from whileai_select import select
 
 
 def row(task, index, reward, text="x", **more):

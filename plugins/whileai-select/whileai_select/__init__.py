@@ -18,9 +18,18 @@ from importlib import import_module
 from typing import Any
 
 _WHERE = {
+    "build_preference_pairs": "whileai_select.pairs",
+    "curriculum": "whileai_select.rounds",
+    "fit_saturation": "whileai_select.rounds",
+    "group_signal": "whileai_select.signal",
+    "next_round": "whileai_select.rounds",
+    "publish_gate": "whileai_select.gate",
+    "recommend_k": "whileai_select.signal",
+    "retire_solved": "whileai_select.rounds",
     "select": "whileai_select.selection",
     "select_rl": "whileai_select.rl",
     "select_sft": "whileai_select.sft",
+    "trim": "whileai_select.rounds",
 }
 
 __all__ = list(_WHERE)

@@ -38,3 +38,29 @@ IN_BAND_PROBABILITY = Sourced(
 )
 SFT_K = Sourced(1, "completions kept per task by rejection sampling", "convention, untested")
 SEED = Sourced(0, "seed of every hash-based draw", "convention, untested")
+PAIR_MARGIN = Sourced(
+    1e-9,
+    "least reward difference of a preference pair; below it the two are a tie",
+    "measurement: differences of float64 rewards that are meant to be equal stay below 1e-12",
+)
+PAIR_LENGTH_RATIO = Sourced(
+    1.5,
+    "most that one side of a pair may be longer than the other",
+    "Park et al. 2024 (arXiv:2403.19159) section 3 shows DPO exploiting length; the bound is convention, untested",
+)
+PAIRS_PER_TASK = Sourced(1, "preference pairs taken per task", "convention, untested")
+CONFOUND_ALPHA = Sourced(0.05, "family-wise error of the confound tests of a pair set (Holm 1979)", "convention")
+SOLVED_RATE = Sourced(
+    0.9, "a task is retired when the lower end of its rate's interval is at least this", "convention, untested"
+)
+TARGET_SIGNAL = Sourced(
+    0.8,
+    "share of the groups that can ever carry a gradient which the recommended group size should reach",
+    "convention, untested",
+)
+MAX_K = Sourced(64, "largest group size that is considered", "convention, untested")
+TRIM_SHARES = Sourced((0.125, 0.25, 0.5, 1.0), "shares of the tasks in the nested subsets", "convention, untested")
+CURRICULUM_STAGES = Sourced(3, "stages of a curriculum, from easy to hard", "convention, untested")
+DEAD_GROUPS = Sourced(
+    0.5, "share of groups without a reward difference from which the gate warns", "convention, untested"
+)
