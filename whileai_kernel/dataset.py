@@ -31,11 +31,7 @@ class Dataset(Sequence[Row]):
     """
 
     def __init__(
-        self,
-        rows: Iterable[Row] = (),
-        *,
-        provenance: Mapping[str, Any] | None = None,
-        warnings: Iterable[str] = (),
+        self, rows: Iterable[Row] = (), *, provenance: Mapping[str, Any] | None = None, warnings: Iterable[str] = ()
     ) -> None:
         self.rows: list[Row] = list(rows)
         self.provenance: dict[str, Any] = dict(provenance or {})

@@ -88,13 +88,7 @@ class RowError(WhileaiError, ValueError):
     """
 
     def __init__(
-        self,
-        what: str,
-        why: str = "",
-        fix: str = "",
-        *,
-        row: int | str | None = None,
-        field: str | None = None,
+        self, what: str, why: str = "", fix: str = "", *, row: int | str | None = None, field: str | None = None
     ) -> None:
         self.row, self.field, self.problem = row, field, what
         where = " ".join(
@@ -164,21 +158,20 @@ def nearest(name: str, names: Iterable[str]) -> list[str]:
     return [by_folded[m] for m in difflib.get_close_matches(name.casefold(), list(by_folded), n=3, cutoff=0.6)]
 
 
-def unknown_name(noun: str, name: str, names: Iterable[str]) -> NoReturn:
-    """Raise the `ParameterError` for a name that is not one of `names`, with the nearest matches.
+def unknown_name(noun: str, name: str, names: Iterable[str], error: type[WhileaiError] | None = None) -> NoReturn:
+    """Raise the error for a name that is not one of `names`, with the nearest matches.
 
     Args:
         noun: What the name stands for, for example `"mode"`.
         name: The name that was given.
         names: The names that exist.
+        error: Class of the error; `ParameterError` by default.
 
     Raises:
-        ParameterError: Always.
+        ParameterError: Always, unless another class is given.
     """
     known = sorted(set(names))
     near = nearest(str(name), known)
-    raise ParameterError(
-        f"unknown {noun} {name!r}",
-        why=f"known: {', '.join(known) or 'none'}",
-        fix=f"did you mean {near[0]!r}?" if near else f"use one of: {', '.join(known) or 'none'}",
-    )
+    every = ", ".join(known) or "none"
+    fix = f"did you mean {near[0]!r}?" if near else f"use one of: {every}"
+    raise (error or ParameterError)(f"unknown {noun} {name!r}", why=f"known: {every}", fix=fix)

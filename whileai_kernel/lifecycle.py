@@ -22,16 +22,7 @@ from typing import Any, Literal
 from whileai_kernel.errors import FindingsError, StopStage, describe, unknown_name
 from whileai_kernel.plugins import PluginWarning, manager, short_name
 
-__all__ = [
-    "Finding",
-    "ObserverError",
-    "Stage",
-    "StopStage",
-    "check_rows",
-    "emit_row",
-    "emit_row_failed",
-    "stage",
-]
+__all__ = ["Finding", "ObserverError", "Stage", "StopStage", "check_rows", "emit_row", "emit_row_failed", "stage"]
 
 
 _LEVELS = ("error", "warning", "info")

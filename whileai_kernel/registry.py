@@ -35,23 +35,13 @@ from whileai_kernel.errors import (
     UnknownNameError,
     describe,
     nearest,
+    unknown_name,
 )
 from whileai_kernel.hookspecs import KINDS
 from whileai_kernel.plugins import Plugin, manager
 from whileai_kernel.rows import content_id
 
-__all__ = [
-    "Entry",
-    "Spec",
-    "entries",
-    "forget",
-    "kinds",
-    "lookup",
-    "make",
-    "register_local",
-    "resolve",
-    "spec_of",
-]
+__all__ = ["Entry", "Spec", "entries", "forget", "kinds", "lookup", "make", "register_local", "resolve", "spec_of"]
 
 LOCAL = Plugin("local", "local", "-", "local")
 
@@ -84,6 +74,7 @@ class Entry:
         if self.local is not None:
             return self.local
         module_name, _, attribute = self.target.partition(":")
+        upgrade = f"pip install -U {self.plugin.distribution}"
         who = f"{self.kind[:-1]} {self.id} of {self.plugin.distribution} {self.plugin.version}"
         try:
             found: Any = importlib.import_module(module_name)
@@ -92,25 +83,12 @@ class Entry:
         except ModuleNotFoundError as err:
             missing = err.name or "a module"
             if missing.partition(".")[0] == module_name.partition(".")[0]:
-                raise PluginError(
-                    f"{who} has no target {self.target!r}",
-                    why=str(err),
-                    fix=f"pip install -U {self.plugin.distribution}",
-                ) from err
-            extra = (
-                f'"{self.plugin.distribution}[{self.needs}]"'
-                if self.needs
-                else missing.partition(".")[0].replace("_", "-")
-            )
-            raise MissingDependencyError(
-                f"{who} needs the module {missing!r}", why="it is not installed", fix=f"pip install {extra}"
-            ) from err
+                raise PluginError(f"{who} has no target {self.target!r}", str(err), upgrade) from err
+            extra = f'"{self.plugin.distribution}[{self.needs}]"' if self.needs else None
+            fix = f"pip install {extra or missing.partition('.')[0].replace('_', '-')}"
+            raise MissingDependencyError(f"{who} needs the module {missing!r}", "it is not installed", fix) from err
         except (Exception, SystemExit) as err:
-            raise PluginError(
-                f"{who} does not load from {self.target!r}",
-                why=describe(err),
-                fix=f"pip install -U {self.plugin.distribution}",
-            ) from err
+            raise PluginError(f"{who} does not load from {self.target!r}", describe(err), upgrade) from err
         return found
 
 
@@ -131,9 +109,8 @@ class Spec:
 _lock = threading.RLock()
 _tables: dict[str, dict[str, Entry]] = {}
 _local: dict[str, dict[str, Entry]] = {}
-_specs: dict[
-    int, tuple[Any, Spec]
-] = {}  # for objects that take no attribute; the object is kept so its id stays its own
+# For objects that take no attribute; the object is kept so that its id stays its own.
+_specs: dict[int, tuple[Any, Spec]] = {}
 
 
 def forget() -> None:
@@ -154,12 +131,7 @@ def _table(kind: str) -> dict[str, Entry]:
     with _lock:
         if kind not in _tables:
             if kind not in kinds():
-                near = nearest(kind, kinds())
-                raise UnknownNameError(
-                    f"unknown kind {kind!r}",
-                    why=f"kinds are {', '.join(kinds())}",
-                    fix=f"did you mean {near[0]!r}?" if near else "use one of those",
-                )
+                unknown_name("kind", kind, kinds(), UnknownNameError)
             table: dict[str, Entry] = {}
 
             def bind(plugin: Plugin) -> dict[str, Any]:
@@ -281,17 +253,19 @@ def make(kind: str, name: str, /, **params: Any) -> Any:
     entry = lookup(kind, name)
     target = entry.load()
     spec = Spec(kind, entry.id, entry.plugin.version, _public(params))
-    if isinstance(target, type):
-        _check_params(target, params, entry.id)
-        component = target(**params)
-    else:
-        component = target
-        if params:
-            _check_params(target, params, entry.id, partial=True)
-        if params or spec_of(target) not in (None, spec):  # a function under two names keeps its first spec
-            component = functools.partial(target, **params)
+    component = _build(target, params, entry.id)
+    if component is target and spec_of(target) not in (None, spec):  # a function under two names keeps its first spec
+        component = functools.partial(target)
     stamp(component, spec)
     return component
+
+
+def _build(target: Any, params: dict[str, Any], who: str) -> Any:
+    """Instantiate a class, or bind the parameters of any other callable."""
+    _check_params(target, params, who)
+    if isinstance(target, type):
+        return target(**params)
+    return functools.partial(target, **params) if params else target
 
 
 _SECRET = re.compile(r"(^|_)(api_?key|key|token|secret|password|passwd|credentials?|authorization)$", re.IGNORECASE)
@@ -302,7 +276,7 @@ def _public(params: dict[str, Any]) -> dict[str, Any]:
     return {name: "[hidden]" if _SECRET.search(name) else value for name, value in params.items()}
 
 
-def _check_params(target: Any, params: dict[str, Any], who: str, partial: bool = False) -> None:
+def _check_params(target: Any, params: dict[str, Any], who: str) -> None:
     try:
         signature = inspect.signature(target)
     except (TypeError, ValueError):
@@ -318,14 +292,10 @@ def _check_params(target: Any, params: dict[str, Any], who: str, partial: bool =
                 why=f"its parameters are {', '.join(named) or 'none'}",
                 fix=f"did you mean {near[0]!r}?" if near else "leave it out",
             )
-    if not partial:
-        missing = [n for n in named if n not in params and signature.parameters[n].default is inspect.Parameter.empty]
-        if missing:
-            raise ParameterError(
-                f"{who} needs {', '.join(missing)}",
-                why="required parameters have no default",
-                fix=f"make(..., {missing[0]}=...)",
-            )
+    missing = [n for n in named if n not in params and signature.parameters[n].default is inspect.Parameter.empty]
+    if missing and isinstance(target, type):
+        why, fix = "required parameters have no default", f"make(..., {missing[0]}=...)"
+        raise ParameterError(f"{who} needs {', '.join(missing)}", why, fix)
 
 
 def stamp(component: Any, spec: Spec) -> None:
@@ -394,10 +364,7 @@ def getattr_of(module: Any, attribute: str, ref: str) -> Any:
 
 
 def _bound(kind: str, ref: str, target: Any, params: dict[str, Any]) -> Any:
-    _check_params(target, params, ref, partial=not isinstance(target, type))
-    component = (
-        target(**params) if isinstance(target, type) else functools.partial(target, **params) if params else target
-    )
+    component = _build(target, params, ref)
     if component is not target:
         stamp(component, Spec(kind, ref, "-", _public(params)))
     return component

@@ -227,8 +227,7 @@ def migrate(row: Row, *, version: int = SCHEMA_VERSION, migrations: Mapping[int,
 
 
 def read_rows(
-    source: str | os.PathLike[str] | Iterable[str],
-    on_problem: Callable[[ReadProblem], None] | None = None,
+    source: str | os.PathLike[str] | Iterable[str], on_problem: Callable[[ReadProblem], None] | None = None
 ) -> Iterator[Row]:
     """Read rows one at a time.
 

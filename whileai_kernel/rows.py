@@ -87,9 +87,7 @@ def content_id(prefix: str, *parts: Any) -> str:
         text = json.dumps(parts, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as err:
         raise RowError(
-            f"cannot make a {prefix} id: {err}",
-            why="ids are hashes of JSON content",
-            fix="use JSON values only",
+            f"cannot make a {prefix} id: {err}", why="ids are hashes of JSON content", fix="use JSON values only"
         ) from err
     return f"{prefix}_{hashlib.sha256(text.encode('ascii')).hexdigest()[:20]}"
 
@@ -182,8 +180,7 @@ def _column(name: str, values: Iterable[Any] | None, n: int | None = None) -> Se
         return [None] * (n or 0)
     if isinstance(values, str | bytes | Mapping):
         raise ParameterError(
-            f"{name} must be a list with one entry per prompt, not {type(values).__name__}",
-            fix=f"pass {name}=[...]",
+            f"{name} must be a list with one entry per prompt, not {type(values).__name__}", fix=f"pass {name}=[...]"
         )
     column = list(values)
     if n is not None and len(column) != n:

@@ -31,7 +31,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, overload
 
-from whileai_kernel.errors import ParameterError, WhileaiError, describe, nearest
+from whileai_kernel.errors import ParameterError, WhileaiError, describe, unknown_name
 
 __all__ = ["Kind", "Tool", "as_tool", "as_tools", "tool"]
 
@@ -69,12 +69,7 @@ class Tool:
                 f"{self.name!r:.80} is not a tool name", why="letters, digits, _ . : / - only, 1 to 128"
             )
         if self.kind is not None and self.kind not in KINDS:
-            near = nearest(str(self.kind), KINDS)
-            raise ParameterError(
-                f"tool {self.name}: kind {self.kind!r} is unknown",
-                why=f"kinds are {', '.join(KINDS)}",
-                fix=f"did you mean {near[0]!r}?" if near else "leave it out",
-            )
+            unknown_name(f"kind of tool {self.name}", self.kind, KINDS)
         if not isinstance(self.parameters, Mapping) or self.parameters.get("type", "object") != "object":
             raise ParameterError(f"tool {self.name}: parameters must be a JSON schema of an object")
         if self.fn is not None:
@@ -371,16 +366,7 @@ def _docstring(doc: str) -> tuple[str, dict[str, str]]:
     return "\n".join(text).strip(), args
 
 
-_QUIET = {
-    "RESUME",
-    "NOP",
-    "CACHE",
-    "POP_TOP",
-    "RETURN_GENERATOR",
-    "COPY_FREE_VARS",
-    "GEN_START",
-    "STOP_ITERATION",
-}
+_QUIET = {"RESUME", "NOP", "CACHE", "POP_TOP", "RETURN_GENERATOR", "COPY_FREE_VARS", "GEN_START", "STOP_ITERATION"}
 
 
 def _is_stub(fn: Callable[..., Any]) -> bool:
