@@ -42,8 +42,9 @@ class Inline:
 
 tool = {"name": "get_order", "kind": "read", "parameters": {"type": "object", "required": ["order_id"],
         "properties": {"order_id": {"type": "string"}}}}
-data = simulate(Inline() if kind == "inline" else agent, tools=[tool], system_prompt="Never lie.", situations=12, repeats=3,
-                seed=5, output=out, concurrency=4)
+chosen = Inline() if kind == "inline" else agent
+data = simulate(chosen, tools=[tool], system_prompt="Never lie.", situations=12, repeats=3, seed=5, output=out,
+                concurrency=4)
 print(len(data), len(calls))
 '''
 

@@ -95,7 +95,8 @@ def test_states() -> None:
 
 @given(
     texts=st.lists(
-        st.lists(st.sampled_from("a b c d e f1 g2 h".split()), min_size=0, max_size=9).map(" ".join), max_size=14
+        st.lists(st.sampled_from(["a", "b", "c", "d", "e", "f1", "g2", "h"]), min_size=0, max_size=9).map(" ".join),
+        max_size=14,
     ),
     threshold=st.sampled_from([0.3, 0.5, 0.8, 0.9, 1.0]),
 )
@@ -127,7 +128,8 @@ def test_agreeing_to_an_action_is_not_the_end() -> None:
 
     data = simulate(
         agent, tools=[TOOL, LOOK], situations=1, repeats=1, options={"user": "scripted"},
-        axes={"tool": ["cancel_order"], "stance": ["ordinary"], "world_state": ["exists"], "tool_condition": ["success"]},
+        axes={"tool": ["cancel_order"], "stance": ["ordinary"], "world_state": ["exists"],
+              "tool_condition": ["success"]},
     )  # fmt: skip
     assert said[1] == "Yes, please go ahead."
     assert data[0]["world_log"]["changes"]

@@ -80,8 +80,15 @@ from whileai_simulate import seeded_agent, simulate
 
 order_id = {"type": "string", "description": "such as '#W0000000'"}
 parameters = {"type": "object", "properties": {"order_id": order_id}, "required": ["order_id"]}
-tools = [{"name": n, "kind": k, "parameters": parameters} for n, k in (("get_order", "read"), ("cancel_order", "write"))]
-agent = seeded_agent() if sys.argv[1] == "1" else (lambda message, *, context, inner=seeded_agent(): "ok " + str(context.seed))
+kinds = (("get_order", "read"), ("cancel_order", "write"))
+tools = [{"name": name, "kind": kind, "parameters": parameters} for name, kind in kinds]
+
+
+def own(message, *, context):
+    return "ok " + str(context.seed)
+
+
+agent = seeded_agent() if sys.argv[1] == "1" else own
 data = simulate(agent, tools=tools, system_prompt="You must be kind. Never lie.", situations=40, repeats=2,
                 concurrency=int(sys.argv[2]), output=sys.argv[3])
 print(hashlib.sha256("".join(map(dumps_row, data)).encode()).hexdigest())
@@ -231,9 +238,8 @@ def test_asks_show_what_the_situation_says() -> None:
             if order_id is not None:
                 assert order_id in ask
                 assert re.fullmatch(r"ORD-\d{5}", order_id)
-        words = ask.casefold()
-        assert not (row["axes"]["history"] == "fresh" and re.search(r"yesterday|last week|again about|it's me again", words)
-                    and row["axes"]["stance"] not in ("mistaken",)), ask  # fmt: skip
+        if row["axes"]["history"] == "fresh" and row["axes"]["stance"] != "mistaken":
+            assert not re.search(r"yesterday|last week|again about|it's me again", ask.casefold()), ask
 
 
 # -- seeds, tasks, traces -------------------------------------------------------------------------------------

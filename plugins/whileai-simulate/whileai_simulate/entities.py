@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import Any
 
 from whileai_kernel.tools import Tool, as_tools
@@ -133,6 +134,7 @@ class EntityType:
         statuses: Ordinary statuses.
         owner: Entity type that owns it, or `None`.
         closed: The return schema allows no further fields.
+        values: Schema of every value, where the return schema names no fields but a type for all of them.
         sources: Where it was seen.
     """
 
@@ -144,6 +146,7 @@ class EntityType:
     statuses: tuple[str, ...] = ("active",)
     owner: str | None = None
     closed: bool = False
+    values: Mapping[str, Any] | None = None
     sources: list[str] = field(default_factory=list)
 
 
@@ -187,8 +190,21 @@ def read_domain(tools: Iterable[Any]) -> Domain:
         if entity.name != person and entity.name not in CATALOG and entity.name not in PEOPLE:
             entity.owner = person
         needed = [i.needs for i in infos.values() if i.entity == entity.name and i.needs]
+        allowed = [s for s in (entity.fields.get("status") or {}).get("enum", ()) if isinstance(s, str)]
+        if allowed:
+            infos = {n: _spell_status(i, entity.name, allowed) for n, i in infos.items()}
         entity.statuses = tuple(dict.fromkeys([*STATUSES.get(entity.name, ("active",)), *needed]))
     return Domain(infos, entities, person)
+
+
+def _spell_status(info: ToolInfo, entity: str, allowed: list[str]) -> ToolInfo:
+    """Take the status that a change leaves from those that the result schema declares: cancelled, canceled."""
+    if info.entity != entity or info.done is None or info.done in allowed:
+        return info
+    near = [s for s in allowed if s.casefold().startswith(info.verb[:4].casefold())] or get_close_matches(
+        info.done, allowed, 1
+    )
+    return replace(info, done=near[0]) if near else info
 
 
 def _params(tool: Tool) -> tuple[Param, ...]:
@@ -281,8 +297,9 @@ def _note_returns(entities: dict[str, EntityType], tool: Tool, params: tuple[Par
     schema = resolve(root, root)
     if type_of(schema) == "array":
         schema = resolve(schema.get("items", {}), root)
-    fields = schema.get("properties")
-    if not isinstance(fields, Mapping) or not fields:
+    fields = schema.get("properties") or {}
+    extra = schema.get("additionalProperties")
+    if not fields and not (isinstance(extra, Mapping) and extra):
         return
     words = [singular(w) for w in words_of(tool.name)]
     own = [e for e in entities if e in words] or [p.entity for p in params if p.entity in entities]
@@ -294,6 +311,7 @@ def _note_returns(entities: dict[str, EntityType], tool: Tool, params: tuple[Par
     if own and own[0] in entities:
         target = entities[str(own[0])]
         target.fields.update({name: {**resolve(s, root), "x-root": root} for name, s in fields.items()})
+        target.values = resolve(extra, root) if isinstance(extra, Mapping) and extra else target.values
         target.closed = target.closed or schema.get("additionalProperties") is False
         target.sources.append(f"result of {tool.name}")
 

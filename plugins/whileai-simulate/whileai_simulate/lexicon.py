@@ -14,6 +14,7 @@ __all__ = [
     "AIRPORTS",
     "CATALOG",
     "CITIES",
+    "CLOSED_STATUSES",
     "CLOSINGS",
     "CREATE_VERBS",
     "GOODS",
@@ -175,6 +176,11 @@ STATUSES: dict[str, tuple[str, ...]] = {
     "customer": ("active",),
 }
 """Ordinary statuses by entity type; other types are `active` or `open`."""
+
+CLOSED_STATUSES = frozenset(
+    {"cancelled", "closed", "deleted", "archived", "rejected", "removed", "expired", "discontinued", "deactivated"}
+)
+"""Statuses in which a record takes no further change."""
 
 PARTLY = {
     "order": "delivered", "shipment": "delivered", "invoice": "paid", "payment": "settled", "product": "available",

@@ -20,7 +20,17 @@ from typing import Any
 
 from whileai_simulate.draw import Draw
 from whileai_simulate.entities import Domain, EntityType, Param
-from whileai_simulate.lexicon import AIRPORTS, CITIES, GOODS, PEOPLE, PRICES, plural, singular, words_of
+from whileai_simulate.lexicon import (
+    AIRPORTS,
+    CITIES,
+    CLOSED_STATUSES,
+    GOODS,
+    PEOPLE,
+    PRICES,
+    plural,
+    singular,
+    words_of,
+)
 from whileai_simulate.schema import ALNUM, problems, sample, type_of
 
 __all__ = ["Record", "make_id", "make_person", "make_record", "value_for"]
@@ -326,12 +336,26 @@ def make_record(domain: Domain, name: str, draw: Draw, person: Mapping[str, Any]
     if not entity.closed:
         for field_name, value in _usual(domain, name, draw, person).items():
             record.setdefault(field_name, value)
+    if entity.values is not None:
+        record = _flat(record, entity.values)
     status = entity.fields.get("status")
     if status is not None and status.get("enum"):
-        record["status"] = draw.choice(status["enum"])
+        open_ones = [s for s in status["enum"] if s not in CLOSED_STATUSES] or status["enum"]
+        record["status"] = draw.choice(open_ones)
     elif not entity.closed or status is not None:
         record["status"] = entity.statuses[0]
     return record
+
+
+def _flat(record: Record, schema: Mapping[str, Any]) -> Record:
+    """Return the record with every value as the schema wants it; what cannot be so is left out."""
+    out: Record = {}
+    for name, value in record.items():
+        if not problems(value, schema):
+            out[name] = value
+        elif not isinstance(value, list | dict) and not problems(str(value), schema):
+            out[name] = str(value)
+    return out
 
 
 @lru_cache(maxsize=4096)

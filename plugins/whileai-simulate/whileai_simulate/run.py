@@ -473,6 +473,7 @@ class _Run:
         pairs = {
             "planned": coverage.planned if new else 0,
             "covered": coverage.covered if new else 0,
+            "missing_count": len(coverage.missing) if new else 0,
             "missing": [list(map(list, cell)) for cell in coverage.missing[:50]] if new else [],
             "array_rows": len(self.grid.array.rows),
             "infeasible": self.grid.array.infeasible,

@@ -13,9 +13,9 @@ from typing import Any
 
 from whileai_simulate.axes import NO_TOOL, SEVERAL, Axes, Rule
 from whileai_simulate.draw import Draw
-from whileai_simulate.entities import Domain, Param, ToolInfo
+from whileai_simulate.entities import Domain, EntityType, Param, ToolInfo
 from whileai_simulate.faults import SUCCESS, plan_fault
-from whileai_simulate.lexicon import AIRPORTS, CLOSINGS, PARTLY, label
+from whileai_simulate.lexicon import AIRPORTS, CLOSED_STATUSES, CLOSINGS, PARTLY, label
 from whileai_simulate.records import (
     Record,
     collection_field,
@@ -25,7 +25,7 @@ from whileai_simulate.records import (
     reference_values,
     value_for,
 )
-from whileai_simulate.world import CLOSED_STATUSES, partly
+from whileai_simulate.world import UNKNOWN_NOTE, partly
 
 __all__ = ["ACTING", "Scene", "Setting", "build_scene"]
 
@@ -316,7 +316,8 @@ def _apply_state(
             record.update({k: v for k, v in target.arguments.items() if k != info.key})
         elif visible:
             closed = [s for s in _enum(entity.fields.get("status")) if s in CLOSED_STATUSES]
-            record["status"] = info.done or (closed[0] if closed else CLOSINGS.get(entity.name, "closed"))
+            usual = closed[0] if closed else CLOSINGS.get(entity.name, "closed")
+            _set_status(entity, record, info.done or usual, "somebody has acted on this already")
     elif state == "duplicate":
         twin = {**record, entity.id_field: make_id(entity, draw, person)}
         if visible:
@@ -329,11 +330,21 @@ def _apply_state(
                      **target.arguments, "status": "draft"}  # fmt: skip
             _put(domain, entities, info.entity or "", draft)
         elif visible:
-            record["status"] = partly(info.done if info.mode == "change" else PARTLY.get(entity.name, "processed"))
+            half = info.done if info.mode == "change" else PARTLY.get(entity.name, "processed")
+            _set_status(entity, record, partly(half), "begun and not finished")
             record["pending_steps"] = ["confirmation"]
     elif state == "unknown" and visible:
-        record["status"] = "unknown"
-        record["note"] = "not confirmed by the back office yet"
+        _set_status(entity, record, "unknown", UNKNOWN_NOTE)
+        record["note"] = UNKNOWN_NOTE
+
+
+def _set_status(entity: EntityType, record: Record, status: str, note: str) -> None:
+    """Set the status; where the result schema does not allow it, say it in a note and leave the status alone."""
+    allowed = _enum(entity.fields.get("status"))
+    if allowed and status not in allowed:
+        record["note"] = note
+    else:
+        record["status"] = status
 
 
 def _enum(schema: Mapping[str, Any] | None) -> list[Any]:

@@ -27,22 +27,33 @@ from typing import Any
 from whileai_simulate.draw import Draw
 from whileai_simulate.entities import Domain, ToolInfo
 from whileai_simulate.faults import fault_result
-from whileai_simulate.lexicon import label, participle, words_of
+from whileai_simulate.lexicon import CLOSED_STATUSES, label, participle, words_of
 from whileai_simulate.records import Record, collection_field, make_id
 from whileai_simulate.schema import problems
 from whileai_simulate.waiting import wait
 
-__all__ = ["CLOSED_STATUSES", "World", "WorldClosedError", "partly"]
+__all__ = ["UNKNOWN_NOTE", "World", "WorldClosedError", "is_partial", "is_unknown", "partly"]
 
-CLOSED_STATUSES = frozenset(
-    {"cancelled", "closed", "deleted", "archived", "rejected", "removed", "expired", "discontinued", "deactivated"}
-)
 _REOPENING = frozenset({"reopen", "restore", "reactivate", "activate", "unarchive"})
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class WorldClosedError(RuntimeError):
     """The rollout is over (its deadline passed); its world takes no further calls."""
+
+
+UNKNOWN_NOTE = "not confirmed by the back office yet"
+"""Stands on a record whose state nobody can confirm."""
+
+
+def is_unknown(record: Mapping[str, Any]) -> bool:
+    """Whether nobody can confirm the state of a record."""
+    return record.get("status") == "unknown" or record.get("note") == UNKNOWN_NOTE
+
+
+def is_partial(record: Mapping[str, Any]) -> bool:
+    """Whether a change of a record was begun and not finished."""
+    return "pending_steps" in record
 
 
 def partly(done: str | None) -> str:
@@ -317,17 +328,17 @@ class World:
         after.pop("pending_steps", None)
         if info.done is not None:
             after["status"] = info.done
-        elif isinstance(status, str) and status.startswith("partly "):
+        elif is_partial(record) and status is not None:
             after["status"] = info.needs or self._domain.entities[entity].statuses[0]
         self._changed.setdefault(entity, {})[key] = after
         return self._note(info.name, arguments, "changed", _encode(after), entity, key)
 
     def _refusal(self, info: ToolInfo, record: Record, new: dict[str, Any], what: str, status: Any) -> str | None:
-        if status == "unknown":
+        if is_unknown(record):
             return f"the state of {what} cannot be confirmed right now; no change was made"
         if info.done is not None and status == info.done:
             return f"{what} is already {status}"
-        half = isinstance(status, str) and status.startswith("partly ")
+        half = is_partial(record)
         if info.done is None and not half and new and all(record.get(k) == v for k, v in new.items()):
             return f"{what} already has these values; nothing to do"
         if info.needs and status is not None and status != info.needs and not half:
@@ -344,7 +355,7 @@ class World:
             owner = self.record(parent, key)
             if owner is None:
                 return self._note(info.name, arguments, "not_found", _not_found(parent, key), parent, key)
-            if owner.get("status") == "unknown":
+            if is_unknown(owner):
                 text = _error(f"the state of {label(parent)} {key} cannot be confirmed right now; nothing was made")
                 return self._note(info.name, arguments, "refused", text, parent, key)
         id_field = self._domain.entities[entity].id_field
