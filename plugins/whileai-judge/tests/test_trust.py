@@ -124,6 +124,20 @@ def test_self_consistency_holds_its_truth():
     assert held >= LEAST * REPEATS
 
 
+def test_position_flips_hold_their_truth():
+    """A judge that takes the first seat with probability 0.3, and else the better: 0.3 of the pairs flip."""
+    rng = random.Random(9)
+    held = 0
+
+    def judge(first, second):
+        return "first" if rng.random() < 0.3 else "better"
+
+    for _ in range(REPEATS):
+        report = pairwise([("better", "worse")] * 40, judge, concurrency=1)
+        held += report.position_flips.low <= 0.3 <= report.position_flips.high
+    assert held >= LEAST * REPEATS
+
+
 @pytest.mark.parametrize("method", ["difference", "rogan-gladen"])
 def test_the_corrected_pass_rate_holds_the_true_rate(method):
     rng = random.Random(5)

@@ -70,6 +70,7 @@ class PairwiseReport:
         unread: Pairs without a verdict.
         preference: Share of decided pairs that ``a`` won, with an interval over tasks; None without any.
         position_flip_rate: Share of read pairs where both orders chose the same seat; None without any.
+        position_flips: The same with an interval over tasks.
         first_seat_rate: Share of all answers that chose the first seat; None without any.
         longer_wins: Share of decided pairs of different length that the longer one won; None without any.
         warnings: Sentences for people.
@@ -82,13 +83,14 @@ class PairwiseReport:
     unread: int
     preference: Interval | None
     position_flip_rate: float | None
+    position_flips: Interval | None
     first_seat_rate: float | None
     longer_wins: float | None
     warnings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         shown = "no decided pair" if self.preference is None else f"a preferred {self.preference}"
-        flips = "-" if self.position_flip_rate is None else f"{self.position_flip_rate:.2f}"
+        flips = "-" if self.position_flips is None else str(self.position_flips)
         counts = f"{self.wins_a} a, {self.wins_b} b, {self.ties} ties, {self.unread} unread"
         notes = "".join(f"\n  {text}" for text in self.warnings)
         return f"{shown} | {counts} | position flips {flips}{notes}"
@@ -98,6 +100,7 @@ class PairwiseReport:
         fields = ("wins_a", "wins_b", "ties", "unread", "position_flip_rate", "first_seat_rate", "longer_wins")
         plain = {field: getattr(self, field) for field in fields}
         preference = None if self.preference is None else self.preference.to_dict()
+        plain["position_flips"] = None if self.position_flips is None else self.position_flips.to_dict()
         verdicts = [{"winner": v.winner, "flip": v.flip, "orders": list(v.orders)} for v in self.verdicts]
         return {**plain, "preference": preference, "warnings": list(self.warnings), "verdicts": verdicts}
 
@@ -209,7 +212,9 @@ def _report(
 ) -> PairwiseReport:
     winners = [verdict.winner for verdict in verdicts]
     read = [verdict for verdict in verdicts if verdict.winner is not None]
-    flips = sum(verdict.flip for verdict in read) / len(read) if read else None
+    seated = [(t, v.flip) for t, v in zip(tasks, verdicts, strict=True) if v.winner is not None]
+    flip_interval = clustered_rate(seated, confidence) if seated else None
+    flips = None if flip_interval is None else flip_interval.value
     chosen = [seat for seat in seats if seat in (FIRST, SECOND)]
     first = chosen.count(FIRST) / len(chosen) if chosen else None
     longer = [
@@ -241,6 +246,7 @@ def _report(
         unread=winners.count(None),
         preference=clustered_rate(decided, confidence) if decided else None,
         position_flip_rate=flips,
+        position_flips=flip_interval,
         first_seat_rate=first,
         longer_wins=longer_wins,
         warnings=tuple(warnings),
