@@ -108,10 +108,17 @@ class Manager:
             if "whileai.plugins.v" not in (dist.read_text("entry_points.txt") or ""):
                 continue
             name = normalise(dist.metadata["Name"])
-            for point in dist.entry_points if name not in seen else ():  # the first one on the path is imported
+            if name in seen:
+                continue  # the first one on the path is the one that imports
+            seen.add(name)
+            try:
+                points = list(dist.entry_points)
+            except Exception as err:  # noqa: BLE001 - a malformed file raises whatever its parser raises
+                self.record(Plugin(name, name, dist.version, "-"), "entry point", f"cannot be read: {describe(err)}")
+                continue
+            for point in points:
                 version = _ANY_GROUP.match(point.group)
                 if version:
-                    seen.add(name)
                     yield int(version.group(1)), point, dist
 
     def _load(self) -> None:
@@ -127,9 +134,8 @@ class Manager:
             if allowed is not None and not {full, short} & allowed:
                 continue
             wanted -= {full, short}
-            plugin = Plugin(
-                full if short in taken else short, name, dist.version, point.module, tuple(dist.requires or ())
-            )
+            module, requires = point.value.partition(":")[0].strip(), tuple(dist.requires or ())
+            plugin = Plugin(full if short in taken else short, name, dist.version, module, requires)
             if api != API:
                 newer = kernel_requirement(plugin.requires) or "whileai-kernel"
                 message = f"is made for plugin API v{api}, this kernel has v{API}; it was not imported"
@@ -140,11 +146,10 @@ class Manager:
             else:
                 self._load_one(plugin)
         for missing in sorted(wanted):
-            message, fix = (
-                "is named in WHILEAI_PLUGINS but is not installed",
-                f"pip install whileai-{short_name(missing)}",
+            message = "is named in WHILEAI_PLUGINS but is not installed"
+            self.record(
+                Plugin(missing, missing, "-", "-"), "settings", message, f"pip install whileai-{short_name(missing)}"
             )
-            self.record(Plugin(missing, missing, "-", "-"), "settings", message, fix)
 
     def _load_one(self, plugin: Plugin) -> None:
         stage, name = "import", normalise(plugin.distribution)
@@ -239,8 +244,12 @@ def manager() -> Manager:
     global _manager
     with _lock:
         if _manager is None:
-            _manager = Manager()
-            list(_manager.call_each("wai_configure", lambda _: {"settings": _manager.settings}))
+            made = _manager = Manager()
+            try:
+                list(made.call_each("wai_configure", lambda _: {"settings": made.settings}))
+            except PluginError:  # strict mode: the next call raises again
+                _manager = None
+                raise
         return _manager
 
 

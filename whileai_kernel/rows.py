@@ -230,8 +230,6 @@ def make_rows(
     from whileai_kernel.tools import as_tools
     from whileai_kernel.verdicts import to_judgment
 
-    if isinstance(prompts, str | bytes | Mapping):
-        raise ParameterError(f"prompts must be a list, not {type(prompts).__name__}", fix="pass prompts=[...]")
     prompt_list = _column("prompts", prompts)
     n = len(prompt_list)
     columns = zip(

@@ -264,6 +264,19 @@ def test_broken_metadata_of_others_is_not_our_business(site):
     assert list(answer["plugins"]) == ["acme-graders"] and answer["failures"] == []
 
 
+@pytest.mark.parametrize(
+    ("line", "stage"), [("acme", "entry point"), ("acme = no module!", "import"), ("a = ", "import")]
+)
+def test_an_entry_point_that_cannot_be_read_costs_itself_alone(site, line, stage):
+    site.add(**good("acme-graders"))
+    site.add("acme-odd", "")
+    text = f"[whileai.plugins.v1]\n{line}\n"
+    (site.folder / "acme_odd-0.3.1.dist-info" / "entry_points.txt").write_text(text, encoding="utf-8")
+    answer = report(site)
+    assert list(answer["plugins"]) == ["acme-graders"]
+    assert only_failure(answer)[::2][:2] == ["acme-odd", stage]
+
+
 def test_the_first_of_a_name_on_the_path_counts(site, tmp_path):
     from pathlib import Path
 
@@ -392,8 +405,9 @@ def test_strict_mode_raises(site, body):
     assert "acme-broken 0.3.1" in answer["error"] and "WHILEAI_STRICT_PLUGINS" in answer["error"]
 
 
-def test_strict_mode_does_not_settle_down(site):
-    site.add("acme-broken", "import module_that_nobody_has")
+@pytest.mark.parametrize("body", ["import module_that_nobody_has", HOOK + "wai_configure(settings): 1 / 0\n"])
+def test_strict_mode_does_not_settle_down(site, body):
+    site.add("acme-broken", body)
     extra = "answer['second'] = refused(manager)"
     assert report(site, extra, WHILEAI_STRICT_PLUGINS="yes")["second"][0] == "PluginError"
 
