@@ -417,3 +417,24 @@ def test_two_runs_in_one_process_with_an_async_agent() -> None:
 
     for _ in range(2):
         assert len(simulate(agent, tools=[get_order], situations=8, repeats=1, concurrency=4)) == 8
+
+
+def test_ctrl_c_with_rollouts_in_flight_returns_what_landed() -> None:
+    import _thread
+
+    def progress(done: int, planned: int) -> None:
+        if done == 3:
+            _thread.interrupt_main()
+
+    data = simulate(
+        lambda message: "ok", tools=[get_order], situations=400, repeats=1, concurrency=2, progress=progress
+    )
+    assert 3 <= len(data) < 400
+    assert data.report.stopped == "interrupted"
+    assert any("stopped early" in w for w in data.warnings)
+
+
+def test_strength_three_covers_triples() -> None:
+    data = program(situations=700, repeats=1, options={"strength": 3, "off_topic": 0.0})
+    pairs = data.report.pairs
+    assert pairs["planned"] == pairs["covered"] > 1500

@@ -262,3 +262,36 @@ def test_own_functions_run_instead_of_the_mock_with_faults_still_injected() -> N
     assert world.call("cancel_pending_order", {"order_id": "Z"}) == "async Z"
     assert "KeyError" in ask(world, "get_user", user_id="Z")["error"]
     assert [e["effect"] for e in world.log] == ["fault", "read", "changed", "tool_error"]
+
+
+def test_own_faults_and_own_worlds() -> None:
+    from whileai_simulate import simulate
+    from whileai_simulate.faults import Fault
+    from whileai_simulate.outcome import Outcome
+
+    class Slow(World):
+        def answer(self, info: Any, arguments: dict[str, Any]) -> str:
+            if info.name == "cancel_pending_order":
+                return self.note(
+                    info.name, arguments, "refused", '{"error": "closed on Sundays"}', "order", arguments["order_id"]
+                )
+            return super().answer(info, arguments)
+
+    seen: list[str] = []
+
+    def agent(message: str, *, context: Any) -> str:
+        order = next(iter(context.task["world"]["entities"].get("order") or {"none": 0}))
+        seen.append(context.call_tool("cancel_pending_order", {"order_id": order}))
+        seen.append(context.call_tool("cancel_pending_order", {"order_id": order}))
+        return "ok"
+
+    data = simulate(
+        agent, tools=TOOLS, situations=3, repeats=1, concurrency=1,
+        axes={"tool": ["cancel_pending_order"], "tool_condition": ["strike"], "world_state": ["exists"],
+              "stance": ["ordinary"]},
+        options={"faults": {"strike": Fault(lambda tool, honest: f"{tool} is on strike")}, "world": Slow},
+    )  # fmt: skip
+    assert seen[:2] == ["cancel_pending_order is on strike", '{"error": "closed on Sundays"}']
+    assert data.report.faults == {"strike": {"planned": 3, "fired": 3}}
+    assert {Outcome()(row)["reward"] for row in data} == {0.0}
+    assert "0x" not in json.dumps(data.provenance)

@@ -111,6 +111,7 @@ def build_axes(
     weights: Mapping[str, Mapping[Any, float]] | None = None,
     off_topic: float = OFF_TOPIC.value,
     forbidden: Sequence[Forbidden] = (),
+    faults: Sequence[str] = (),
 ) -> Axes:
     """Return the axes for some tools and a policy.
 
@@ -121,6 +122,7 @@ def build_axes(
         weights: Relative weight of values, by axis; values that are not named weigh 1.
         off_topic: Wanted share of asks that need no tool, in [0, 1).
         forbidden: Further pairs of values that exclude each other.
+        faults: Names of own faults.
 
     Raises:
         ParameterError: An axis or a value is unknown, or a share is out of range.
@@ -133,7 +135,7 @@ def build_axes(
         "policy_rule": [NONE, *(r.value for r in rules)],
         "stance": list(STANCES),
         "world_state": [*WORLD_STATES, NONE],
-        "tool_condition": [*CONDITIONS, NONE],
+        "tool_condition": [*CONDITIONS, *faults, NONE],
         "history": list(HISTORIES),
     }
     if not 0 <= off_topic < 1:

@@ -12,12 +12,13 @@ Example:
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from whileai_simulate.draw import Draw
 
-__all__ = ["BLOCKING", "FAULTS", "SUCCESS", "fault_result", "plan_fault"]
+__all__ = ["BLOCKING", "FAULTS", "SUCCESS", "Fault", "fault_result", "plan_fault"]
 
 SUCCESS = "success"
 FAULTS = ("timeout", "malformed", "stale", "permission_denied", "rate_limited")
@@ -25,29 +26,48 @@ BLOCKING = frozenset({"permission_denied"})
 """Faults that do not clear: no number of retries reaches the tool."""
 
 
-def plan_fault(kind: str, tool: str, draw: Draw) -> list[dict[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A fault of one's own: give it a name in `options={"faults": {name: Fault(...)}}`.
+
+    Attributes:
+        result: Called with the tool's name and the honest result (JSON text); returns what the agent sees.
+        calls: How many calls it strikes before it clears; -1 for all.
+    """
+
+    result: Callable[[str, str], str]
+    calls: int = 1
+
+
+def plan_fault(kind: str, tool: str, draw: Draw, own: Mapping[str, Fault] | None = None) -> list[dict[str, Any]]:
     """Return the fault plan of a task: empty, or one fault.
 
     Args:
         kind: A value of the axis `tool_condition`.
         tool: Tool that it strikes.
         draw: Decides how many calls it strikes (1, or 2 for a rate limit).
+        own: Own faults by name.
     """
+    if own and kind in own:
+        return [{"kind": kind, "tool": tool, "calls": own[kind].calls}]
     if kind not in FAULTS:
         return []
     times = -1 if kind in BLOCKING else (1 + draw.below(2) if kind == "rate_limited" else 1)
     return [{"kind": kind, "tool": tool, "calls": times}]
 
 
-def fault_result(fault: Mapping[str, Any], honest: str, old: Any = None) -> str:
+def fault_result(fault: Mapping[str, Any], honest: str, old: Any = None, own: Mapping[str, Fault] | None = None) -> str:
     """Return what the agent sees instead of the honest result.
 
     Args:
         fault: One entry of the plan.
         honest: What the tool would have returned, as JSON text.
         old: What a stale answer shows.
+        own: Own faults by name.
     """
     kind, tool = fault["kind"], fault["tool"]
+    if own and kind in own:
+        return own[kind].result(tool, honest)
     if kind == "timeout":
         return json.dumps({"error": f"timeout: {tool} did not answer within 30 s", "retryable": True})
     if kind == "rate_limited":

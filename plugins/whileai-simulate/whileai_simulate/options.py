@@ -10,6 +10,8 @@ from typing import Any
 
 from whileai_kernel.errors import ParameterError, nearest, unknown_name
 from whileai_simulate import defaults as d
+from whileai_simulate.faults import Fault
+from whileai_simulate.world import World
 
 __all__ = ["MODES", "Budget", "Options", "check_unknown", "make_budget", "make_options", "preset"]
 
@@ -33,6 +35,8 @@ class Options:
         forbidden: Pairs that exclude each other: `(axis, value, other axis, other value)`.
         locale: Locale of names and streets.
         execute: `True` runs the bodies of `@tool` functions instead of the mock; a mapping names functions by tool.
+        faults: Own faults by name: further values of the axis `tool_condition`.
+        world: A subclass of `World` that answers calls in its own way (override `answer`).
         user: `"none"` (one ask) or `"scripted"` (a user who answers questions and confirms).
         patience: Answers of the scripted user before it stops.
         max_turns: Replies of the agent before a rollout is truncated.
@@ -55,6 +59,8 @@ class Options:
     forbidden: Sequence[tuple[str, Any, str, Any]] = ()
     locale: str = "en_US"
     execute: bool | Mapping[str, Callable[..., Any]] = True
+    faults: Mapping[str, Fault] = field(default_factory=dict)
+    world: type[World] | None = None
     user: str = "none"
     patience: int = d.USER_PATIENCE.value
     max_turns: int = d.MAX_TURNS.value

@@ -12,6 +12,7 @@ from whileai_kernel.tools import Tool
 from whileai_simulate.agents import AgentContext, Conversation, Message, PreparedAgent, converse
 from whileai_simulate.draw import hash64
 from whileai_simulate.entities import Domain
+from whileai_simulate.faults import Fault
 from whileai_simulate.world import World
 
 __all__ = ["Job", "Rollout", "Stage1", "TaskSlot"]
@@ -60,6 +61,8 @@ class Stage1:
     make_user: Callable[[Mapping[str, Any], int], Any] | None = None
     runs: int = 1
     grade: Callable[[dict[str, Any]], None] | None = None
+    make_world: Callable[..., World] = World
+    faults: Mapping[str, Fault] | None = None
 
 
 class Rollout:
@@ -70,7 +73,7 @@ class Rollout:
     def __init__(self, shared: Stage1, job: Job) -> None:
         task = job.slot.task
         self.shared, self.job = shared, job
-        self.world = World(shared.domain, task["world"], job.slot.cache, shared.execute)
+        self.world = shared.make_world(shared.domain, task["world"], job.slot.cache, shared.execute, shared.faults)
         agent = shared.agent
         seed = hash64(shared.seed, task["task_id"], job.index)
         tools: list[Tool] = []

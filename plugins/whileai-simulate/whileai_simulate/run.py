@@ -35,6 +35,7 @@ from whileai_simulate.report import SimulationReport, Tally, group_counts, make_
 from whileai_simulate.rollout import Job, Stage1, TaskSlot
 from whileai_simulate.setting import make_setting
 from whileai_simulate.situations import Grid, TaskSource
+from whileai_simulate.world import World
 from whileai_simulate.writer import OfflineWriter
 
 __all__ = ["AgentFailedError", "SimulatedDataset", "asimulate", "simulate"]
@@ -193,6 +194,7 @@ class _Run:
             weights=weights,
             off_topic=self.options.off_topic,
             forbidden=self.options.forbidden,
+            faults=self.options.faults,
         )
         fixed = replay if replay is not None else seed_tasks(self.setting, list(call["seeds"]))
         self.count = self._count(replay, len(fixed))
@@ -264,6 +266,8 @@ class _Run:
             self.agent, self.setting.domain, self.call["seed"], self.tools, execute,
             self.options.max_turns, self.call["deadline_s"], user, self.call["runs"],
             None if self.judge is None else functools.partial(grade_row, judge=self.judge),
+            self.options.world or World,
+            self.options.faults,
         )  # fmt: skip
         stopped: str | None = None
         try:
@@ -429,11 +433,7 @@ class _Run:
             "budget": asdict(self.budget),
             "tasks": content_id("tasks", [t["task_id"] for t in self.source.fixed]),
             "traces": call["traces"] is not None,
-            "options": {
-                k: v if isinstance(v, str | int | float | bool | type(None)) else str(v)
-                for k, v in asdict(self.options).items()
-                if k not in ("collect", "overwrite", "give_up_after", "share_tolerance", "allow", "execute")
-            },
+            "options": _plain_options(self.options),
         }
 
     def _fingerprint(self) -> str:
@@ -505,6 +505,27 @@ class _Run:
             if new >= 2 * len(self.grid.array.rows)
             else 3 * self.options.share_tolerance,
         )
+
+
+_QUIET = frozenset({"collect", "overwrite", "give_up_after", "share_tolerance", "allow", "agent_name"})
+
+
+def _plain_options(options: Options) -> dict[str, Any]:
+    """Return the options that shape rows as plain values, without memory addresses."""
+    out: dict[str, Any] = {}
+    for name in Options.__slots__:
+        value = getattr(options, name)
+        if name in _QUIET:
+            continue
+        if name in ("execute", "faults") and isinstance(value, Mapping):
+            out[name] = {key: agent_identity(getattr(v, "result", v), None) for key, v in sorted(value.items())}
+        elif isinstance(value, type):
+            out[name] = f"{value.__module__}.{value.__qualname__}"
+        elif isinstance(value, str | int | float | bool | type(None)):
+            out[name] = value
+        else:
+            out[name] = repr(value)
+    return out
 
 
 def _agent(agent: Any, options: Options) -> PreparedAgent:

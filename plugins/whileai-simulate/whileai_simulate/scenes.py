@@ -14,7 +14,7 @@ from typing import Any
 from whileai_simulate.axes import NO_TOOL, SEVERAL, Axes, Rule
 from whileai_simulate.draw import Draw
 from whileai_simulate.entities import Domain, EntityType, Param, ToolInfo
-from whileai_simulate.faults import SUCCESS, plan_fault
+from whileai_simulate.faults import SUCCESS, Fault, plan_fault
 from whileai_simulate.lexicon import AIRPORTS, CLOSED_STATUSES, CLOSINGS, PARTLY, label
 from whileai_simulate.records import (
     Record,
@@ -50,6 +50,7 @@ class Setting:
     confirm: bool = False
     tools: list[dict[str, Any]] = field(default_factory=list)
     system_prompt: str | None = None
+    faults: dict[str, Fault] = field(default_factory=dict)
 
     @property
     def rules(self) -> dict[str, Rule]:
@@ -119,7 +120,7 @@ def build_scene(setting: Setting, axes: Mapping[str, Any], *key: object) -> Scen
         condition = axes.get("tool_condition", SUCCESS)
         called = [step["tool"] for step in scene.plan]
         struck = called[-1] if called and targets[0].info.name not in called else targets[0].info.name
-        world["faults"] = plan_fault(str(condition), struck, draw)
+        world["faults"] = plan_fault(str(condition), struck, draw, setting.faults)
     return scene
 
 

@@ -10,6 +10,7 @@ from whileai_kernel.tools import as_tools
 from whileai_simulate.axes import build_axes
 from whileai_simulate.defaults import OFF_TOPIC
 from whileai_simulate.entities import read_domain
+from whileai_simulate.faults import Fault
 from whileai_simulate.scenes import Setting
 
 __all__ = ["make_setting"]
@@ -25,6 +26,7 @@ def make_setting(
     weights: Mapping[str, Mapping[Any, float]] | None = None,
     off_topic: float = OFF_TOPIC.value,
     forbidden: Sequence[tuple[str, Any, str, Any]] = (),
+    faults: Mapping[str, Fault] | None = None,
 ) -> Setting:
     """Read the tools and the policy once, for all scenes.
 
@@ -37,10 +39,19 @@ def make_setting(
         weights: Wanted relative shares; see `build_axes`.
         off_topic: Wanted share of asks that need no tool.
         forbidden: Further pairs of values that exclude each other.
+        faults: Own faults by name, further values of the axis `tool_condition`.
     """
     parsed = as_tools(tools)
     domain = read_domain(parsed)
-    found = build_axes(domain, system_prompt, changes=axes, weights=weights, off_topic=off_topic, forbidden=forbidden)
+    found = build_axes(
+        domain,
+        system_prompt,
+        changes=axes,
+        weights=weights,
+        off_topic=off_topic,
+        forbidden=forbidden,
+        faults=tuple(faults or ()),
+    )
     text = system_prompt or ""
     return Setting(
         domain=domain,
@@ -53,4 +64,5 @@ def make_setting(
         confirm=bool(re.search(r"\bconfirm", text, re.I)),
         tools=[tool.to_openai() for tool in parsed],
         system_prompt=system_prompt,
+        faults=dict(faults or {}),
     )

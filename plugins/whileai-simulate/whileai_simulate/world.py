@@ -26,7 +26,7 @@ from typing import Any
 
 from whileai_simulate.draw import Draw
 from whileai_simulate.entities import Domain, ToolInfo
-from whileai_simulate.faults import fault_result
+from whileai_simulate.faults import Fault, fault_result
 from whileai_simulate.lexicon import CLOSED_STATUSES, label, participle, words_of
 from whileai_simulate.records import Record, collection_field, make_id
 from whileai_simulate.schema import problems
@@ -69,9 +69,21 @@ class World:
         data: `{"seed", "entities": {type: {id: record}}, "faults": [...]}`; never changed.
         cache: Shared by the rollouts of one task: encoded results of reads.
         execute: Own functions by tool name, which run instead of the mock; faults are still injected.
+        faults: Own faults by name.
     """
 
-    __slots__ = ("_cache", "_changed", "_closed", "_counts", "_data", "_domain", "_execute", "fired", "log")
+    __slots__ = (
+        "_cache",
+        "_changed",
+        "_closed",
+        "_counts",
+        "_data",
+        "_domain",
+        "_execute",
+        "_own_faults",
+        "fired",
+        "log",
+    )
 
     def __init__(
         self,
@@ -79,6 +91,7 @@ class World:
         data: Mapping[str, Any],
         cache: dict[Any, Any] | None = None,
         execute: Mapping[str, Callable[..., Any]] | None = None,
+        faults: Mapping[str, Fault] | None = None,
     ) -> None:
         self._domain = domain
         self._data = data
@@ -86,6 +99,7 @@ class World:
         self._changed: dict[str, dict[Any, Record]] = {}
         self._counts: dict[str, int] = {}
         self._execute = execute or {}
+        self._own_faults = faults or {}
         self._closed = False
         self.log: list[dict[str, Any]] = []
         self.fired: list[dict[str, Any]] = []
@@ -130,21 +144,21 @@ class World:
             raise WorldClosedError("the rollout is over: its deadline passed")
         info = self._domain.tools.get(name)
         if info is None:
-            return self._note(name, None, "unknown_tool", _error(f"there is no tool named {name}"))
+            return self.note(name, None, "unknown_tool", _error(f"there is no tool named {name}"))
         if not isinstance(arguments, dict):
-            return self._note(name, None, "invalid", _error("arguments must be a JSON object"))
+            return self.note(name, None, "invalid", _error("arguments must be a JSON object"))
         found = problems(arguments, info.tool.parameters)
         known = info.tool.parameters.get("properties", {})
         found += [f"{a} is not a parameter" for a in arguments if a not in known and not _open(info)]
         if found:
-            return self._note(name, arguments, "invalid", _error(f"invalid arguments: {'; '.join(found[:3])}"))
+            return self.note(name, arguments, "invalid", _error(f"invalid arguments: {'; '.join(found[:3])}"))
         fault = self._fault(name)
         if fault is not None:
             return self._faulty(info, arguments, fault)
         own = self._execute.get(name)
         if own is not None:
             return self._run_own(info, own, arguments)
-        return self._mock(info, arguments)
+        return self.answer(info, arguments)
 
     def step(self, step: Mapping[str, Any]) -> tuple[str, str]:
         """Run a step of the task's own plan; return its arguments as JSON text, and the result.
@@ -183,17 +197,21 @@ class World:
                 self._cache[key] = (text, result)
             return text, result
         text, result = self._cache[key]
-        return text, self._note(info.name, step["arguments"], "fault", result)
+        return text, self.note(info.name, step["arguments"], "fault", result)
 
     def _checked(self, name: str, arguments: dict[str, Any]) -> str:
         """Run a call of the mock whose fault is settled."""
         info = self._domain.tools[name]
         found = problems(arguments, info.tool.parameters)
         if found:
-            return self._note(name, arguments, "invalid", _error(f"invalid arguments: {'; '.join(found[:3])}"))
-        return self._mock(info, arguments)
+            return self.note(name, arguments, "invalid", _error(f"invalid arguments: {'; '.join(found[:3])}"))
+        return self.answer(info, arguments)
 
-    def _mock(self, info: ToolInfo, arguments: dict[str, Any]) -> str:
+    def answer(self, info: ToolInfo, arguments: dict[str, Any]) -> str:
+        """Answer a valid call that no fault strikes: the method to override in a world of one's own.
+
+        An override that changes or reads records itself says so with `note`, which the outcome check reads.
+        """
         mode = info.mode
         if mode == "get":
             return self._get(info, arguments)
@@ -205,9 +223,20 @@ class World:
             return self._create(info, arguments)
         return self._generic(info, arguments)
 
-    def _note(
+    def note(
         self, tool: str, arguments: Any, effect: str, result: str, entity: str | None = None, key: Any = None
     ) -> str:
+        """Log a call and return its result.
+
+        Args:
+            tool: Name of the tool.
+            arguments: Arguments of the call.
+            effect: `read`, `found`, `not_found`, `changed`, `created`, `refused`, `done`, `fault`, `invalid`,
+                `unknown_tool` or `tool_error`.
+            result: What the agent sees.
+            entity: Type of the record concerned.
+            key: Id of the record concerned.
+        """
         entry: dict[str, Any] = {"tool": tool, "effect": effect}
         if entity is not None:
             entry["entity"], entry["id"] = entity, key
@@ -238,7 +267,7 @@ class World:
         elif fault["kind"] == "malformed" and info.mode in ("find", "list"):
             shadow = World(self._domain, {**self._data, "faults": []})
             honest = shadow.call(info.name, arguments)
-        return self._note(info.name, arguments, "fault", fault_result(fault, honest, old))
+        return self.note(info.name, arguments, "fault", fault_result(fault, honest, old, self._own_faults))
 
     def _run_own(self, info: ToolInfo, own: Callable[..., Any], arguments: dict[str, Any]) -> str:
         key = arguments.get(info.key) if info.key else None
@@ -247,12 +276,12 @@ class World:
             if inspect.isawaitable(value):
                 value = wait(value)
         except Exception as err:  # noqa: BLE001 - an own tool that raises answers with its error, as a server would
-            return self._note(
+            return self.note(
                 info.name, arguments, "tool_error", _error(f"{type(err).__name__}: {err}"), info.entity, key
             )
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
         effect = "changed" if info.kind == "write" else "read"
-        return self._note(info.name, arguments, effect, text, info.entity, key)
+        return self.note(info.name, arguments, effect, text, info.entity, key)
 
     # -- reads ----------------------------------------------------------------------------------------------
 
@@ -269,14 +298,14 @@ class World:
                     record = None
                     break
         if record is None:
-            return self._note(info.name, arguments, "not_found", _not_found(entity, key), entity, key)
+            return self.note(info.name, arguments, "not_found", _not_found(entity, key), entity, key)
         cache_key = (entity, key)
         if entity in self._changed and key in self._changed[entity]:
             text = _encode(record)
         else:
             cached = self._cache.get(cache_key)
             text = cached if cached is not None else self._cache.setdefault(cache_key, _encode(record))
-        return self._note(info.name, arguments, "read", text, entity, key)
+        return self.note(info.name, arguments, "read", text, entity, key)
 
     def _all(self, entity: str) -> list[Record]:
         changed = self._changed.get(entity, {})
@@ -289,23 +318,23 @@ class World:
     def _find(self, info: ToolInfo, arguments: dict[str, Any]) -> str:
         entity = info.entity or ""
         if entity not in self._domain.entities:
-            return self._note(info.name, arguments, "read", "[]")
+            return self.note(info.name, arguments, "read", "[]")
         parent = self._parent(info)
         if parent is not None and parent != entity and self.record(parent, arguments.get(info.key or "")) is None:
             key = arguments.get(info.key or "")
-            return self._note(info.name, arguments, "not_found", _not_found(parent, key), parent, key)
+            return self.note(info.name, arguments, "not_found", _not_found(parent, key), parent, key)
         matches = [r for r in self._all(entity) if all(_matches(r, k, v) for k, v in arguments.items())]
         id_field = self._domain.entities[entity].id_field
         if info.mode == "find" and not matches:
             asked = ", ".join(f"{label(k)} {v}" for k, v in arguments.items())
-            return self._note(info.name, arguments, "not_found", _error(f"no {entity} found for {asked}"), entity)
+            return self.note(info.name, arguments, "not_found", _error(f"no {entity} found for {asked}"), entity)
         for record in matches:
-            self._note(info.name, arguments, "found", "", entity, record.get(id_field))
+            self.note(info.name, arguments, "found", "", entity, record.get(id_field))
         wants_id = "id" in words_of(info.name)
         if wants_id and len(matches) == 1:
             return _encode(matches[0].get(id_field))
         if not matches:
-            self._note(info.name, arguments, "read", "", entity)
+            self.note(info.name, arguments, "read", "", entity)
         return _encode([r.get(id_field) for r in matches] if wants_id else matches)
 
     def _parent(self, info: ToolInfo) -> str | None:
@@ -317,13 +346,13 @@ class World:
         entity, key = info.entity or "", arguments.get(info.key or "")
         record = self.record(entity, key)
         if record is None:
-            return self._note(info.name, arguments, "not_found", _not_found(entity, key), entity, key)
+            return self.note(info.name, arguments, "not_found", _not_found(entity, key), entity, key)
         new = {k: v for k, v in arguments.items() if k != info.key}
         status = record.get("status")
         refusal = self._refusal(info, record, new, f"{label(entity)} {key}", status)
         if refusal:
             text = _encode({"error": refusal, **({"status": status} if status is not None else {})})
-            return self._note(info.name, arguments, "refused", text, entity, key)
+            return self.note(info.name, arguments, "refused", text, entity, key)
         after = {**record, **new}
         after.pop("pending_steps", None)
         if info.done is not None:
@@ -331,7 +360,7 @@ class World:
         elif is_partial(record) and status is not None:
             after["status"] = info.needs or self._domain.entities[entity].statuses[0]
         self._changed.setdefault(entity, {})[key] = after
-        return self._note(info.name, arguments, "changed", _encode(after), entity, key)
+        return self.note(info.name, arguments, "changed", _encode(after), entity, key)
 
     def _refusal(self, info: ToolInfo, record: Record, new: dict[str, Any], what: str, status: Any) -> str | None:
         if is_unknown(record):
@@ -354,10 +383,10 @@ class World:
             key = arguments.get(info.key or "")
             owner = self.record(parent, key)
             if owner is None:
-                return self._note(info.name, arguments, "not_found", _not_found(parent, key), parent, key)
+                return self.note(info.name, arguments, "not_found", _not_found(parent, key), parent, key)
             if is_unknown(owner):
                 text = _error(f"the state of {label(parent)} {key} cannot be confirmed right now; nothing was made")
-                return self._note(info.name, arguments, "refused", text, parent, key)
+                return self.note(info.name, arguments, "refused", text, parent, key)
         id_field = self._domain.entities[entity].id_field
         for record in self._all(entity):
             if all(record.get(k) == v for k, v in arguments.items()):
@@ -365,15 +394,15 @@ class World:
                 if record.get("status") == "draft":
                     done = {**record, "status": self._domain.entities[entity].statuses[0]}
                     self._changed.setdefault(entity, {})[key] = done
-                    return self._note(info.name, arguments, "created", _encode(done), entity, key)
+                    return self.note(info.name, arguments, "created", _encode(done), entity, key)
                 text = _encode({"error": f"this {label(entity)} was already {participle(info.verb)}", id_field: key})
-                return self._note(info.name, arguments, "refused", text, entity, key)
+                return self.note(info.name, arguments, "refused", text, entity, key)
         made = self._changed.get(entity, {})
         draw = Draw(self._data.get("seed", 0), "made", entity, len(made))
         key = make_id(self._domain.entities[entity], draw)
         record = {id_field: key, **arguments, "status": self._domain.entities[entity].statuses[0]}
         self._changed.setdefault(entity, {})[key] = record
-        return self._note(info.name, arguments, "created", _encode(record), entity, key)
+        return self.note(info.name, arguments, "created", _encode(record), entity, key)
 
     # -- tools that touch no state --------------------------------------------------------------------------
 
@@ -381,12 +410,12 @@ class World:
         text = next((v for v in arguments.values() if isinstance(v, str)), "")
         if any(w in ("calculate", "calculator", "compute", "evaluate") for w in words_of(info.name)):
             try:
-                return self._note(info.name, arguments, "done", _encode(arithmetic(text)))
+                return self.note(info.name, arguments, "done", _encode(arithmetic(text)))
             except (ValueError, SyntaxError, ZeroDivisionError, OverflowError) as err:
-                return self._note(info.name, arguments, "invalid", _error(f"cannot calculate: {err}"))
+                return self.note(info.name, arguments, "invalid", _error(f"cannot calculate: {err}"))
         if "transfer" in info.name or "escalate" in info.name:
-            return self._note(info.name, arguments, "done", _encode("Transfer successful"))
-        return self._note(info.name, arguments, "done", _encode({"status": "ok"}))
+            return self.note(info.name, arguments, "done", _encode("Transfer successful"))
+        return self.note(info.name, arguments, "done", _encode({"status": "ok"}))
 
 
 def _open(info: ToolInfo) -> bool:
