@@ -583,3 +583,48 @@ def test_an_argument_that_is_called_privileged_is_no_secret(tmp_path: Path) -> N
         assert parameters == {"type": "object", "properties": {"privileged": {"type": "boolean"}}}
     trl = json.loads((tmp_path / "trl.jsonl").read_text(encoding="utf-8"))
     assert trl["messages"][1]["tool_calls"][0]["function"]["arguments"] == {"privileged": True}
+
+
+def test_pairs_that_are_there_already_are_written(tmp_path: Path) -> None:
+    history = agent_row()["messages"][:5]
+    pair = {
+        "task_id": "t", "prompt": history, "chosen": agent_row()["messages"][5:], "rejected": [{"role": "assistant", "content": "No."}],
+        "tools": [TOOL], "chosen_id": "a", "rejected_id": "b", "margin": 1.0,
+    }  # fmt: skip
+    plain = {"prompt": "q", "chosen": "yes", "rejected": "no", "task_id": "u"}
+    broken = {**pair, "rejected": [{"role": "assistant", "content": "", "tool_calls": CALLS}]}
+
+    class Pairs:
+        pairs = (pair, plain, broken)
+
+    for rows in ([pair, plain, broken], Pairs()):
+        path = tmp_path / f"{type(rows).__name__}.jsonl"
+        report = export(rows, path, to="trl", kind="preference")  # type: ignore[arg-type]
+        records = lines(path)
+        assert [len(r["prompt"]) for r in records] == [5, 1]
+        assert [len(r["chosen"]) for r in records] == [1, 1]
+        assert records[1]["chosen"] == [{"role": "assistant", "content": "yes"}]
+        assert report.dropped == {"no pair: rejected call without result": 1}
+    select = pytest.importorskip("whileai_select")
+    rows = [
+        agent_row(rollout_id="x"),
+        {**agent_row(rollout_id="y", reward=0.0), "messages": [*history, {"role": "assistant", "content": "No."}]},
+    ]
+    assert (
+        export(
+            select.build_preference_pairs(rows, max_length_ratio=None),
+            tmp_path / "s.jsonl",
+            to="trl",
+            kind="preference",
+        ).written
+        == 1
+    )
+
+
+def test_free_form_columns_as_text_for_old_loaders(tmp_path: Path) -> None:
+    export([agent_row()], tmp_path / "out", to="openai", as_text=True)
+    record = lines(tmp_path / "out" / "train.jsonl")[0]
+    assert all(isinstance(v, str) for v in record.values())
+    assert json.loads(record["messages"])[0]["role"] == "system"
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["columns"] == {"messages": "text", "tools": "text"}

@@ -14,11 +14,15 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from whileai_export.files import INT64
+from whileai_export.files import INT64, big_integers_as_text
 from whileai_kernel.errors import ParameterError, RowError
+from whileai_kernel.rowio import dumps
 from whileai_kernel.rows import strip_privileged
 
-__all__ = ["column_types", "column_values"]
+__all__ = ["FREE_FORM", "as_text", "column_types", "column_values"]
+
+FREE_FORM = ("messages", "json")
+"""Types of columns whose values may have any keys."""
 
 
 def _kind(value: Any) -> str:
@@ -27,6 +31,16 @@ def _kind(value: Any) -> str:
     if isinstance(value, int):
         return "int" if INT64[0] <= value <= INT64[1] else "big"
     return "float" if isinstance(value, float) else "text"
+
+
+def as_text(record: Mapping[str, Any], types: Mapping[str, str], declared: set[str]) -> dict[str, Any]:
+    """Return a record whose free-form columns are JSON text, for loaders that would merge differing keys."""
+    return {
+        name: dumps(big_integers_as_text(value, declared, name))
+        if types.get(name) in FREE_FORM and value is not None
+        else value
+        for name, value in record.items()
+    }
 
 
 def column_types(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, str]:

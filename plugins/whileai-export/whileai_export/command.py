@@ -21,6 +21,7 @@ def add_export_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pairs", help="for preference: turn or whole")
     parser.add_argument("--columns", help="further keys of the row as columns, separated by commas")
     parser.add_argument("--file", help="jsonl or parquet (default: from the path)")
+    parser.add_argument("--as-text", action="store_true", help="messages and tools as JSON text, for old loaders")
     parser.add_argument(
         "--references", action="store_true", help="write private references to a file for the reward side"
     )
@@ -38,7 +39,7 @@ def chosen_options(args: argparse.Namespace) -> dict[str, Any]:
         out["train"] = [int(p) for p in positions] if all(p.isdigit() for p in positions) else args.train
     if args.columns:
         out["columns"] = [c.strip() for c in args.columns.split(",") if c.strip()]
-    for flag in ("unroll", "references"):
+    for flag in ("unroll", "references", "as_text"):
         if getattr(args, flag):
             out[flag] = True
     return out
@@ -49,7 +50,7 @@ class ExportCommand:
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the options of the command."""
-        parser.add_argument("rows", help="JSONL file of rows, or any file that an installed source reads")
+        parser.add_argument("rows", help="JSONL file of rows (other formats: wai convert IN OUT --to NAME)")
         parser.add_argument(
             "--out", "-o", default="train.jsonl", help="file, or folder with manifest and card (default: train.jsonl)"
         )

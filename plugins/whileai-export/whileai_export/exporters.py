@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from whileai_export.card import card_text
-from whileai_export.columns import column_types, column_values
+from whileai_export.columns import FREE_FORM, as_text, column_types, column_values
 from whileai_export.defaults import SHOWN_FLAGS
 from whileai_export.files import MANIFEST, Written, commit, measured, staging, write_jsonl, write_text
 from whileai_export.gathering import Tally, gather
@@ -52,7 +52,8 @@ class _Exporter:
         """Write rows for the target.
 
         Args:
-            rows: Rows, or the path of a JSONL file of rows.
+            rows: Rows, or the path of a JSONL file of rows. For `preference` also pairs that are there already:
+                `{"prompt", "chosen", "rejected"}`, or an object with them under `pairs`.
             path: A file (`.jsonl`, `.parquet`), or a folder to write with manifest and card. Writing the same
                 content again changes nothing; other content is replaced only with `overwrite`.
             overwrite: Replace other content that is there.
@@ -71,6 +72,7 @@ class _Exporter:
         target = TARGETS[self.target]
         chosen = Options.of(target, options)
         names = [allow] if isinstance(allow, str) else list(allow)
+        rows = getattr(rows, "pairs", rows)
         given: list[Mapping[str, Any]] = list(read_rows(rows) if isinstance(rows, str | Path) else rows)
         with stage("export", target=self.target, kind=chosen.kind, path=str(path), rows=len(given)) as st:
             findings = check_rows(given, st, names)
@@ -140,7 +142,8 @@ class _Exporter:
     ) -> Iterator[Record]:
         shape = shape_of(target, options)
         weights = options.train != "all" or options.unroll
-        extra = {name: columns[name] for name in names_of(options.columns) if name not in _own_columns(target, options)}
+        own = _own_columns(target, options)
+        extra = {name: columns[name] for name in names_of(options.columns) if name not in own}
         for sample in gather(target, rows, options, allow, tally):
             if options.tokenizer is None:
                 record = target.record(sample, shape, weights=weights)
@@ -153,7 +156,7 @@ class _Exporter:
                     tally.dropped[f"template: {err.what}"] += 1
                     continue
             record.update(column_values(sample.row, extra, tally.declared))
-            yield record
+            yield as_text(record, own, tally.declared) if options.as_text else record
 
 
 def shape_of(target: Target, options: Options) -> str:
@@ -175,6 +178,8 @@ def _own_columns(target: Target, options: Options) -> dict[str, str]:
 
 def _columns(target: Target, options: Options, rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     known = _own_columns(target, options)
+    if options.as_text:
+        known = {name: "text" if kind in FREE_FORM else kind for name, kind in known.items()}
     return {**known, **column_types(rows, [n for n in names_of(options.columns) if n not in known])}
 
 

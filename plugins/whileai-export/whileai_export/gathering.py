@@ -54,6 +54,13 @@ def gather(
     may_be_empty = options.kind in ("prompts", "eval", "rewarded") and target.name != "anthropic"
     one_by_one = options.kind in ("sft", "rewarded")
     for position, row in enumerate(rows):
+        if options.kind == "preference" and "chosen" in row and "rejected" in row:
+            made = _ready_pair(row, options, reasoning, allow, tally)
+            if isinstance(made, str):
+                tally.dropped[made] += 1
+            else:
+                yield made
+            continue
         if options.kind != "eval" and row.get("split") in HELD_OUT and "held_out" not in allow:
             tally.dropped["held out"] += 1
             continue
@@ -90,6 +97,26 @@ def gather(
         yield from _pairs(ready, options, tally)
     elif not one_by_one:
         yield from _tasks(ready, tally)
+
+
+def _ready_pair(
+    pair: Mapping[str, Any], options: Options, reasoning: str, allow: Collection[str], tally: Tally
+) -> Sample | str:
+    """Return the sample of a pair that is there already: `{"prompt", "chosen", "rejected"}` as messages or text."""
+    sides = []
+    for side, role in (("chosen", "assistant"), ("rejected", "assistant")):
+        messages = [*_as_messages(pair.get("prompt"), "user"), *_as_messages(pair[side], role)]
+        row = {**pair, "messages": messages, "rollout_id": pair.get(f"{side}_id")}
+        done = prepare(row, reasoning=reasoning, media=options.media, bad_arguments=options.bad_arguments, allow=allow)
+        tally.flags += [f"{side} of {pair.get('task_id') or 'a pair'}: {flag}" for flag in done.flags]
+        if done.dropped:
+            return f"no pair: {side} {done.dropped}"
+        sides.append((row, done.messages))
+    return pair_samples(sides[0], sides[1], pairs=options.pairs)
+
+
+def _as_messages(value: Any, role: str) -> list[Any]:
+    return [{"role": role, "content": value}] if isinstance(value, str) else list(value or ())
 
 
 def _without_tail(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -29,6 +29,8 @@ class Options:
         bad_arguments: `flag` calls whose arguments are not JSON, or `drop` their rows.
         columns: Further keys of the row to write as columns; objects become JSON text.
         file: `jsonl` or `parquet`; by default from the suffix of the path.
+        as_text: Write free-form columns (messages, tools) as JSON text: for loaders that merge differing keys, such
+            as `datasets` before 4.7. Decode them with `json.loads`.
         shard_bytes: Size of a shard when a folder is written.
         manifest: Write a manifest; by default when a folder is written.
         references: Write the private references to a file of their own for the reward side.
@@ -45,6 +47,7 @@ class Options:
     bad_arguments: str = "flag"
     columns: Sequence[str] = ()
     file: str | None = None
+    as_text: bool = False
     shard_bytes: int = SHARD_BYTES.value
     manifest: bool | None = None
     references: bool = False

@@ -176,11 +176,48 @@ def test_lm_eval_samples_of_both_shapes(tmp_path: Path) -> None:
         ("sums/0", 0, "4", 1.0), ("sums/0", 1, "5", None), ("sums/1", 0, "7", 0.0), ("sums/2", 0, "7", 0.0),
     ]  # fmt: skip
     assert data[0]["scorer"]["id"] == "lm_eval/exact_match"
-    assert data[0]["privileged"] == {"reference": "4"}
+    assert data[0]["privileged"] == {"reference": "4", "doc": {"q": "2+2?"}}
     assert data[3]["prompt"] == "hi"
     assert data.provenance["skipped"][0]["where"] == "line 2"
     flexible = read(tmp_path / "samples_sums_2026-01-01T00-00-00.jsonl", format="lm_eval", filter="flexible")
     assert flexible[0]["reward"] == 0.0
+
+
+def test_lm_eval_really_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("lm_eval")
+    import subprocess
+    import sys
+
+    write(tmp_path / "data.jsonl", {"q": "2+2?", "a": "4"}, {"q": "3+3?", "a": "lol"})
+    (tmp_path / "sums.yaml").write_text(
+        f"task: sums\ndataset_path: json\ndataset_kwargs:\n  data_files: {tmp_path / 'data.jsonl'}\ntest_split: train\n"
+        'output_type: generate_until\ndoc_to_text: "Q: {{q}}"\ndoc_to_target: "{{a}}"\n'
+        'generation_kwargs:\n  until: ["x"]\nmetric_list:\n  - metric: exact_match\n',
+        encoding="utf-8",
+    )
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    command = [
+        "-m",
+        "lm_eval",
+        "--model",
+        "dummy",
+        "--tasks",
+        "sums",
+        "--include_path",
+        str(tmp_path),
+        "--output_path",
+        str(tmp_path / "out"),
+        "--log_samples",
+    ]
+    subprocess.run([sys.executable, *command], check=True, capture_output=True, timeout=300, cwd=tmp_path)
+    (samples,) = (tmp_path / "out").rglob("samples_*.jsonl")
+    data = read(samples)
+    assert [(r["task_id"], r["prompt"], r["final_text"], r["reward"]) for r in data] == [
+        ("sums/0", "Q: 2+2?", "lol", 0.0),
+        ("sums/1", "Q: 3+3?", "lol", 1.0),
+    ]
+    assert data[1]["privileged"]["reference"] == "lol"
 
 
 def test_lm_eval_log_likelihoods_have_no_text_and_say_so(tmp_path: Path) -> None:

@@ -263,11 +263,15 @@ class LmEvalSamples(JsonSource):
                 [*prompt, {"role": "assistant", "content": reply}],
                 task_id=f"{task}/{record['doc_id']}",
                 scores=first_named(scores, self.metric) if n == 0 or len(texts) == 1 else (),
-                privileged={"reference": record["target"]} if record.get("target") not in (None, "") else None,
+                privileged={
+                    v: record[k]
+                    for k, v in (("target", "reference"), ("doc", "doc"))
+                    if record.get(k) not in (None, "")
+                },
                 rest={
                     k: v
                     for k, v in record.items()
-                    if k in ("filtered_resps", "filter", "doc", "doc_hash", "prompt_hash", "target_hash")
+                    if k in ("filtered_resps", "filter", "doc_hash", "prompt_hash", "target_hash")
                 },
             )
             if row is not None:

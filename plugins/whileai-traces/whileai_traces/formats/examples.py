@@ -37,7 +37,9 @@ _TURNS = [
 ]
 _PARTS = {
     "gen_ai.operation.name": "chat",
-    "gen_ai.input.messages": json.dumps([{"role": "user", "parts": [{"type": "text", "content": "Where is order 7?"}]}]),
+    "gen_ai.input.messages": json.dumps(
+        [{"role": "user", "parts": [{"type": "text", "content": "Where is order 7?"}]}]
+    ),
     "gen_ai.output.messages": json.dumps(
         [{"role": "assistant", "parts": [{"type": "text", "content": "Shipped."}], "finish_reason": "stop"}]
     ),
@@ -66,7 +68,7 @@ def _records(name: str, n: int) -> dict[str, Any]:
         "responses": {"object": "response", "input": [_USER], "output": _ITEMS, "status": "completed"},
         "anthropic": {"system": "Be brief.", "messages": _ANTHROPIC},
         "sharegpt": {"conversations": _TURNS},
-        "tau_bench": {"task_id": 0, "trial": n, "reward": 1.0, "info": {"task": {"instruction": "ask"}}, "traj": _WHOLE},
+        "tau_bench": {"task_id": 0, "trial": n, "reward": 1.0, "info": {"task": {"instruction": "a"}}, "traj": _WHOLE},
         "tau2_bench": {"task_id": "0", "trial": n, "reward_info": {"reward": 1.0}, "messages": _WHOLE},
         "prompt_completion": {"prompt": "2+2?", "completion": str(n), "reward": 1},
         "lm_eval": {"doc_id": n, "arguments": {"gen_args_0": {"arg_0": "2+2?"}}, "resps": [["4"]],
