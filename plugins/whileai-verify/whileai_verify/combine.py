@@ -152,11 +152,11 @@ class All(_Combination):
         threshold: Reward from which a rollout passes.
     """
 
+    example_params = {"parts": (_yes, _right)}
+
     examples = _EXAMPLES
 
-    def __init__(
-        self, parts: Anything = (_yes, _right), *, missing: Literal["open", "skip"] = "open", threshold: float = 1.0
-    ) -> None:
+    def __init__(self, parts: Anything, *, missing: Literal["open", "skip"] = "open", threshold: float = 1.0) -> None:
         check_options(missing=(missing, ("open", "skip")))
         self.parts, self.missing, self.threshold = _parts(parts), missing, threshold
 
@@ -179,9 +179,11 @@ class Any(_Combination):
         threshold: Reward from which a rollout passes.
     """
 
+    example_params = {"parts": (_right,)}
+
     examples = _EXAMPLES
 
-    def __init__(self, parts: Anything = (_right,), *, threshold: float = 1.0) -> None:
+    def __init__(self, parts: Anything, *, threshold: float = 1.0) -> None:
         self.parts, self.threshold = _parts(parts), threshold
 
     def _decide(self, row: Row, judged: Mapping[str, Judgment]) -> Verdict:
@@ -205,11 +207,13 @@ class Weighted(_Combination):
         threshold: Reward from which a rollout passes.
     """
 
+    example_params = {"parts": (_right,)}
+
     examples = _EXAMPLES
 
     def __init__(
         self,
-        parts: Anything = (_right,),
+        parts: Anything,
         weights: Mapping[str, float] | Sequence[float] | None = None,
         *,
         required: Sequence[str] = (),
@@ -264,9 +268,11 @@ class Gate(_Combination):
         threshold: Reward from which a rollout passes.
     """
 
+    example_params = {"gate": _yes, "score": _right}
+
     examples = _EXAMPLES
 
-    def __init__(self, gate: Part = _yes, score: Part = _right, *, threshold: float = 1.0) -> None:
+    def __init__(self, gate: Part, score: Part, *, threshold: float = 1.0) -> None:
         self.parts = {"gate": resolve_part(gate), "score": resolve_part(score)}
         self.threshold = threshold
 
@@ -312,13 +318,15 @@ class Not(_Combination):
         threshold: Reward from which a rollout passes.
     """
 
+    example_params = {"part": _right}
+
     examples = (
         Example({"final_text": "wrong"}, 1.0),
         Example({"final_text": "right"}, 0.0),
         Example({"final_text": ""}, 0.0),
     )
 
-    def __init__(self, part: Part = _right, *, threshold: float = 1.0) -> None:
+    def __init__(self, part: Part, *, threshold: float = 1.0) -> None:
         self.parts, self.threshold = {"part": resolve_part(part)}, threshold
 
     def _decide(self, row: Row, judged: Mapping[str, Judgment]) -> Verdict:
