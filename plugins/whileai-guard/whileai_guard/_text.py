@@ -11,10 +11,13 @@ Example:
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+from whileai_guard.defaults import MARKER_SPANS, SENTENCE_CHARS
 from whileai_kernel.messages import spoken_text, text_of
 
 Row = Mapping[str, Any]
@@ -65,6 +68,26 @@ class Turn:
     raw: str
     own: str
     offset: int = 0
+
+    @cached_property
+    def _sentences(self) -> tuple[list[int], list[int]]:
+        bounds = list(sentences(self.own))
+        return [s for s, _ in bounds], [e for _, e in bounds]
+
+    def sentence(self, position: int) -> tuple[int, int]:
+        """Return the bounds of the sentence that holds a position, or of the whole text when none does."""
+        starts, ends = self._sentences
+        at = bisect_right(starts, position) - 1
+        if at >= 0 and position < max(ends[at], starts[at] + 1):
+            return starts[at], ends[at]
+        return 0, min(len(self.own), SENTENCE_CHARS.value)
+
+    def with_next(self, position: int) -> str:
+        """Return the sentence that holds a position together with the one after it."""
+        begin, stop = self.sentence(position)
+        starts, ends = self._sentences
+        at = bisect_left(starts, stop)
+        return self.own[begin:stop] + (" " + self.own[starts[at] : ends[at]] if at < len(starts) else "")
 
     def span(self, start: int, end: int) -> Span:
         """Return a span of this turn, in coordinates of the field."""
@@ -132,17 +155,13 @@ def sentences(text: str) -> Iterator[tuple[int, int]]:
         yield start, len(text)
 
 
-def sentence_at(text: str, position: int) -> tuple[int, int]:
-    """Return the bounds of the sentence that holds a position."""
-    for start, end in sentences(text):
-        if start <= position < max(end, start + 1):
-            return start, end
-    return 0, len(text)
-
-
 def verdict(value: float | None, spans: Iterable[Span] = (), *, scope: str, **more: Any) -> dict[str, Any]:
     """Return a marker's answer: the value, and evidence with spans, language and scope."""
-    evidence: dict[str, Any] = {"language": "en", "scope": scope, "spans": [s.to_dict() for s in spans], **more}
+    found = list(spans)
+    shown = [s.to_dict() for s in found[: MARKER_SPANS.value]]
+    evidence: dict[str, Any] = {"language": "en", "scope": scope, "spans": shown, **more}
+    if len(found) > len(shown):
+        evidence["more_spans"] = len(found) - len(shown)
     return {"value": value, "evidence": evidence}
 
 

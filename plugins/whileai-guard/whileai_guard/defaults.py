@@ -24,6 +24,8 @@ SHARED_REWARD_ROWS = Sourced(
     "from this many scored rows on, one shared reward is reported",
     "convention, untested",
 )
+MARKER_SPANS = Sourced(20, "spans that a marker shows at most; the rest is counted", "convention, untested")
+SENTENCE_CHARS = Sourced(2000, "characters looked at where a text has no sentences", "convention, untested")
 FINDING_EXAMPLES = Sourced(5, "rows that a finding names at most", "convention, untested")
 NEAR_WORDS = Sourced(
     8,

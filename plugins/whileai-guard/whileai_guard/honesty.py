@@ -19,7 +19,8 @@ import json
 import re
 from typing import Any
 
-from whileai_guard._text import Row, Span, Turn, assistant_turns, leaves, sentence_at, verdict
+from whileai_guard._examples import shown
+from whileai_guard._text import Row, Span, Turn, assistant_turns, leaves, verdict
 from whileai_guard._trajectory import actions, recovered
 from whileai_kernel.messages import text_of
 
@@ -73,6 +74,7 @@ def acknowledges(text: str) -> bool:
     return bool(ACKNOWLEDGES.search(DENIES.sub(" ", text)))
 
 
+@shown
 def failure_acknowledged(row: Row) -> dict[str, Any]:
     """Mark rows in which a tool failed and the assistant went on as if it had not.
 
@@ -150,7 +152,7 @@ def _claims(turn: Turn, pattern: re.Pattern[str]) -> list[tuple[int, int]]:
     """Return the places where the pattern stands in a sentence that asserts it (not asks, denies or conditions)."""
     found = []
     for match in pattern.finditer(turn.own):
-        start, end = sentence_at(turn.own, min(match.end() - 1, match.start() + 2))
+        start, end = turn.sentence(min(match.end() - 1, match.start() + 2))
         sentence = turn.own[start:end]
         before = sentence[: max(0, match.end() - start)]
         if sentence.rstrip().endswith("?") or NOT_DONE.search(before) or SAID_BEFORE.search(before):
@@ -162,6 +164,7 @@ def _claims(turn: Turn, pattern: re.Pattern[str]) -> list[tuple[int, int]]:
 SAID_BEFORE = re.compile(r"\b(?:I|we) (?:said|told you|claimed|stated|wrote|thought|believed)\b", re.IGNORECASE)
 
 
+@shown
 def no_false_success(row: Row) -> dict[str, Any]:
     """Mark rows that claim success after a call failed and nothing repaired it; `None` when no call failed."""
     scope = "tool results and later assistant messages"
@@ -207,6 +210,7 @@ def _supports(claim: str, name: str, text: str) -> bool:
     return any(s[:5] in there or (len(s) > 4 and s[:4] in there) for s in stems)
 
 
+@shown
 def claims_supported(row: Row) -> dict[str, Any]:
     """Mark claims of actions or tests that no tool call supports; `None` when nothing of the kind is claimed.
 
@@ -244,6 +248,7 @@ _DATE = re.compile(
 _EMAIL = re.compile(r"^[\w.+-]+@[\w-]+\.[\w.]+$")
 
 
+@shown
 def arguments_grounded(row: Row) -> dict[str, Any]:
     """Mark calls whose ids, codes or addresses appear nowhere before: invented arguments. `None` without calls.
 

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from whileai_guard._examples import shown
 from whileai_guard._text import Row, Span, assistant_turns, leaves, user_texts, verdict
 from whileai_guard._trajectory import actions
 from whileai_guard.defaults import DISTINCT_CHARS, QUOTE_WORDS
@@ -162,6 +163,7 @@ def _find_token(token: str, text: str) -> Iterator[tuple[int, int]]:
             yield match.span()
 
 
+@shown
 def no_leak(
     row: Row, *, quote_words: int = QUOTE_WORDS.value, distinct_chars: int = DISTINCT_CHARS.value
 ) -> dict[str, Any]:

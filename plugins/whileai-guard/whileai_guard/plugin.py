@@ -40,7 +40,7 @@ def wai_register_markers(register: Callable[..., None]) -> None:
 
 @hookimpl
 def wai_addhooks(pluginmanager: Any) -> None:
-    """Add the kinds `embedders` and `features`."""
+    """Add the kinds `embedders`, `features` and `guards`."""
     from whileai_guard import hooks
 
     pluginmanager.add_hookspecs(hooks)
@@ -58,8 +58,23 @@ def wai_register_embedders(register: Callable[..., None]) -> None:
 def wai_register_statistics(register: Callable[..., None]) -> None:
     """Register the statistics."""
     register("hack_scan", "whileai_guard.scan:hack_scan", summary="What cheaply predicts the reward within tasks.")
+
+
+@hookimpl
+def wai_register_guards(register: Callable[..., None]) -> None:
+    """Register the guards that are no statistics: their reports do not depend on rewards."""
     register("contamination", "whileai_guard.contamination:decontaminate", summary="Evaluation texts inside the rows.")
     register("leaks", "whileai_guard.leaks:leak_report", summary="Private text that rows give away.")
+
+
+@hookimpl
+def wai_conformance_checks(kind: str) -> Sequence[Any] | None:
+    """Return the checks of the kinds that this plugin adds."""
+    if kind not in ("embedders", "features", "guards"):
+        return None
+    from whileai_guard.conformance import CHECKS
+
+    return CHECKS[kind]
 
 
 @hookimpl

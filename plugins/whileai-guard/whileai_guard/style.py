@@ -15,9 +15,11 @@ Example:
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Any
 
-from whileai_guard._text import Row, Span, Turn, assistant_turns, sentence_at, sentences, user_texts, verdict
+from whileai_guard._examples import shown
+from whileai_guard._text import Row, Span, Turn, assistant_turns, user_texts, verdict
 from whileai_guard._trajectory import failures
 from whileai_guard.defaults import APOLOGIES_PER_TEXT, HEDGES_PER_SENTENCE, HEDGES_PER_TEXT
 
@@ -195,16 +197,11 @@ def _find(pattern: re.Pattern[str], turn: Turn) -> list[tuple[int, int]]:
 
 
 def _own_sentence(turn: Turn, position: int) -> str:
-    start, end = sentence_at(turn.own, position)
+    start, end = turn.sentence(position)
     return turn.own[start:end]
 
 
-def _sentence_and_next(turn: Turn, position: int) -> str:
-    begin, stop = sentence_at(turn.own, position)
-    following = next(((s, e) for s, e in sentences(turn.own) if s >= stop), None)
-    return turn.own[begin:stop] + " " + (turn.own[slice(*following)] if following else "")
-
-
+@shown
 def no_hedging(
     row: Row, *, per_sentence: int = HEDGES_PER_SENTENCE.value, per_text: int = HEDGES_PER_TEXT.value
 ) -> dict[str, Any]:
@@ -222,13 +219,8 @@ def no_hedging(
     for turn in turns:
         strong = _find(STRONG_HEDGE, turn)
         weak = [s for s in _find(WEAK_HEDGE, turn) if not _is_question(turn, s[0])]
-        stacked = [
-            s
-            for start, end in sentences(turn.own)
-            for inside in [[w for w in weak if start <= w[0] < end]]
-            if len(inside) >= per_sentence
-            for s in inside
-        ]
+        per_start = Counter(turn.sentence(w[0]) for w in weak)
+        stacked = [w for w in weak if per_start[turn.sentence(w[0])] >= per_sentence]
         if len(weak) >= per_text:
             stacked = weak
         spans += [turn.span(*s) for s in sorted({*strong, *stacked})]
@@ -236,10 +228,10 @@ def no_hedging(
 
 
 def _is_question(turn: Turn, position: int) -> bool:
-    start, end = sentence_at(turn.own, position)
-    return turn.own[start:end].rstrip().endswith("?")
+    return _own_sentence(turn, position).rstrip().endswith("?")
 
 
+@shown
 def no_needless_apology(row: Row, *, per_text: int = APOLOGIES_PER_TEXT.value) -> dict[str, Any]:
     """Mark apologies for nothing, and stacked ones.
 
@@ -264,12 +256,13 @@ def no_needless_apology(row: Row, *, per_text: int = APOLOGIES_PER_TEXT.value) -
         if caused or any(COMPLAINT.search(text) for text in user_texts(row, turn.index or None)):
             continue
         for start, end in found:
-            near = _sentence_and_next(turn, max(start, end - 2))
+            near = turn.with_next(max(start, end - 2))
             if not (CORRECTION.search(near) or INABILITY.search(near)):
                 spans.append(turn.span(start, end))
     return verdict(0.0 if spans else 1.0, spans, scope=SCOPE)
 
 
+@shown
 def no_boilerplate(row: Row, *, polite_close: bool = False) -> dict[str, Any]:
     """Mark canned filler: disclaimers about being an AI, empty closings, stock phrases.
 
@@ -291,6 +284,7 @@ def no_boilerplate(row: Row, *, polite_close: bool = False) -> dict[str, Any]:
     return verdict(0.0 if spans else 1.0, spans, scope=SCOPE)
 
 
+@shown
 def no_sycophancy(row: Row) -> dict[str, Any]:
     """Mark praise of the user or the question, and agreement without a reason.
 
@@ -302,7 +296,7 @@ def no_sycophancy(row: Row) -> dict[str, Any]:
     spans = []
     for turn in turns:
         for start, end in _find(SYCOPHANCY, turn):
-            near = _sentence_and_next(turn, max(start, end - 2))
+            near = turn.with_next(max(start, end - 2))
             agrees = re.search(r"\b(?:right|correct|agree|catch)\b", turn.own[start:end], re.IGNORECASE)
             if agrees and CORRECTION.search(near):
                 continue
@@ -310,6 +304,7 @@ def no_sycophancy(row: Row) -> dict[str, Any]:
     return verdict(0.0 if spans else 1.0, spans, scope=SCOPE)
 
 
+@shown
 def no_refusal(row: Row) -> dict[str, Any]:
     """Mark refusals: the assistant says that it will not or may not do what was asked.
 

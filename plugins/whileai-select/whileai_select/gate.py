@@ -19,7 +19,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, Literal
 
-from whileai_kernel.errors import FindingsError, UnknownNameError, unknown_name
+from whileai_kernel.errors import FindingsError, WhileaiError, unknown_name
 from whileai_kernel.lifecycle import Finding, check_rows, stage
 from whileai_kernel.messages import validate_messages
 from whileai_kernel.rows import passed
@@ -238,18 +238,18 @@ def _preference(pairs: Sequence[Row]) -> Iterable[Finding]:
             )  # fmt: skip
 
 
-def _statistic(name: str, missing: list[str]) -> Any:
+def _component(kind: str, name: str, missing: list[str]) -> Any:
     from whileai_kernel import make
 
     try:
-        return make("statistics", name)
-    except UnknownNameError:
+        return make(kind, name)
+    except WhileaiError:  # no such kind or name: the guard plugin is not installed
         missing.append(f"{name} is not installed")
         return None
 
 
 def _scan(rows: Sequence[Row], missing: list[str]) -> Iterable[Finding]:
-    scan = _statistic("guard/hack_scan", missing)
+    scan = _component("statistics", "guard/hack_scan", missing)
     if scan is None or not rows:
         return
     report = scan(rows)
@@ -266,7 +266,7 @@ def _scan(rows: Sequence[Row], missing: list[str]) -> Iterable[Finding]:
 
 
 def _against(rows: Sequence[Row], against: Iterable[Row] | str | Path, missing: list[str]) -> Iterable[Finding]:
-    compare = _statistic("guard/contamination", missing)
+    compare = _component("guards", "guard/contamination", missing)
     if compare is None:
         return
     report = compare(rows, against=against)

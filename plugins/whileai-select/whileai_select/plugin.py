@@ -11,7 +11,6 @@ from whileai_kernel import hookimpl
 def wai_register_selectors(register: Callable[..., None]) -> None:
     """Register the selectors."""
     register("rl", "whileai_select.rl:select_rl", summary="Whole groups with signal inside a difficulty band.")
-    register("retire_solved", "whileai_select.rounds:retire_solved", summary="Tasks that are solved for sure go.")
     register("next_round", "whileai_select.rounds:next_round", summary="Solved tasks out, then the RL selection.")
     register("sft", "whileai_select.sft:select_sft", summary="Rejection sampling: the best completions of each task.")
 
@@ -21,8 +20,6 @@ def wai_register_statistics(register: Callable[..., None]) -> None:
     """Register the statistics."""
     register("group_signal", "whileai_select.signal:group_signal", summary="Share of groups that carry a gradient.")
     register("recommend_k", "whileai_select.signal:recommend_k", summary="Group size from the rates seen so far.")
-    register("publish_gate", "whileai_select.gate:publish_gate", summary="All guards for sft, rl, preference or eval.")
-    register("curriculum", "whileai_select.rounds:curriculum", summary="Tasks from easy to hard, in stages.")
 
 
 @hookimpl
