@@ -14,8 +14,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from whileai_measure.changes import Change, Comparison
     from whileai_measure.columns import Columns, extract
-    from whileai_measure.comparison import Change, Comparison, compare
+    from whileai_measure.comparison import compare
     from whileai_measure.correction import CorrectedRate, rogan_gladen
     from whileai_measure.coverage import CoverageGap, coverage_gap
     from whileai_measure.estimators import pass_at_k, pass_hat_k
@@ -39,7 +40,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "columns": ("Columns", "extract"),
-    "comparison": ("Change", "Comparison", "compare"),
+    "changes": ("Change", "Comparison"),
+    "comparison": ("compare",),
     "correction": ("CorrectedRate", "rogan_gladen"),
     "coverage": ("CoverageGap", "coverage_gap"),
     "estimators": ("pass_at_k", "pass_hat_k"),

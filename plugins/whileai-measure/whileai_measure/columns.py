@@ -14,16 +14,16 @@ Example:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from itertools import chain
 from operator import itemgetter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whileai_kernel.defaults import PASS_TOLERANCE, REWARD_TOLERANCE, THRESHOLD
+from whileai_kernel.defaults import PASS_TOLERANCE, THRESHOLD
 from whileai_kernel.errors import ParameterError, RowError
 from whileai_kernel.rows import LENGTH_REASONS, STATUSES, task_key
+from whileai_measure.blocks import Block, RowsLike, blocks, in_unit, numbers, row_stream, safe
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,14 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Columns", "Label", "RowsLike", "extract", "row_stream", "safe"]
 
-RowsLike = Iterable[Mapping[str, Any]] | str | Path | Any
-"""Rows, an iterator of rows, a path, or a pandas, polars or Arrow table."""
-
 Label = str | Callable[[Mapping[str, Any]], Any] | Mapping[str, Any]
 """How a row gets a label: a dotted field (`"axes.channel"`), a function of the row, or a mapping from task ids."""
-
-BLOCK = 50_000  # rows held at once while reading a stream; only speed and memory depend on it
-FRAMES = {"pandas", "polars", "pyarrow"}
 
 
 @dataclass(frozen=True)
@@ -149,182 +143,6 @@ class Columns:
         return [out.get(i) for i in range(len(self.tasks))]
 
 
-def safe(value: Any, limit: int = 60) -> str:
-    """Return short printable text for a name: quoted only by its own marks, odd characters escaped."""
-    text = value if isinstance(value, str) else repr(value)
-    text = text if len(text) <= limit else text[: limit - 3] + "..."
-    return "".join(ch if ch.isprintable() and not 0xD800 <= ord(ch) < 0xE000 else ascii(ch)[1:-1] for ch in text)
-
-
-class _Block:
-    """Some rows as lists by field."""
-
-    def __init__(self, rows: Sequence[Any] | None, table: Mapping[str, list[Any]] | None, start: int) -> None:
-        self.rows, self.table, self.start, self.plain = rows, table, start, False
-        if rows is not None:
-            kinds = set(map(type, rows))
-            self.plain = kinds <= {dict}
-            for kind in kinds:
-                if not issubclass(kind, Mapping):
-                    bad = next(i for i, row in enumerate(rows) if type(row) is kind)
-                    raise RowError(
-                        f"a row must be a mapping, not {kind.__name__}",
-                        fix="pass dicts with task_id and reward, or use make_rows for prompts and completions",
-                        row=start + bad,
-                    )
-            self.size = len(rows)
-        else:
-            assert table is not None
-            self.size = len(next(iter(table.values()), []))
-
-    def get(self, name: str) -> list[Any]:
-        if self.rows is None:
-            assert self.table is not None
-            return self.table.get(name) or [None] * self.size
-        if self.plain:
-            try:
-                return list(map(itemgetter(name), self.rows))  # three times as fast as .get, where no row lacks it
-            except KeyError:
-                return [row.get(name) for row in self.rows]
-        return [row.get(name) for row in self.rows]
-
-    def path(self, dotted: str) -> list[Any]:
-        if self.table is not None and dotted in self.table:
-            return self.table[dotted]
-        head, *rest = dotted.split(".")
-        values = self.get(dotted) if not rest else self.get(head)
-        for part in rest:
-            values = [v.get(part) if isinstance(v, Mapping) else None for v in values]
-        return values
-
-    def apply(self, label: Callable[[Mapping[str, Any]], Any]) -> list[Any]:
-        if self.rows is not None:
-            return [label(row) for row in self.rows]
-        assert self.table is not None
-        names = list(self.table)
-        return [label(dict(zip(names, values, strict=True))) for values in zip(*self.table.values(), strict=True)]
-
-
-def _blocks(source: RowsLike, unread: list[str] | None = None) -> Iterator[_Block]:
-    if isinstance(source, str | Path):
-        from whileai_measure.files import read_file
-
-        source = read_file(Path(source), unread)
-    top = type(source).__module__.partition(".")[0]
-    if top in FRAMES and hasattr(source, "columns"):
-        yield _Block(None, _frame(source, top), 0)
-        return
-    if isinstance(source, Mapping | bytes) or not isinstance(source, Iterable):
-        raise ParameterError(
-            f"rows must be a list, an iterator, a path or a table, not {type(source).__name__}",
-            fix="pass a list of row dicts" if not isinstance(source, Mapping) else "wrap the single row in a list",
-        )
-    if isinstance(source, list | tuple):
-        for start in range(0, len(source), BLOCK):
-            yield _Block(source[start : start + BLOCK] if len(source) > BLOCK else source, None, start)
-        return
-    stream, start = iter(source), 0
-    while block := list(islice(stream, BLOCK)):
-        yield _Block(block, None, start)
-        start += len(block)
-
-
-def row_stream(source: RowsLike) -> Iterator[Mapping[str, Any]]:
-    """Yield whole rows of any accepted source, for calls that read more than columns.
-
-    Raises:
-        RowError: A row is no mapping.
-        ParameterError: The source is none of the accepted kinds.
-    """
-    for block in _blocks(source):
-        if block.rows is not None:
-            yield from block.rows
-        elif block.table:
-            names = list(block.table)
-            yield from (dict(zip(names, cells, strict=True)) for cells in zip(*block.table.values(), strict=True))
-
-
-def _frame(source: Any, top: str) -> dict[str, list[Any]]:
-    if top == "polars":
-        if type(source).__name__ == "LazyFrame":
-            raise ParameterError("a LazyFrame has no rows yet", fix="call .collect() first")
-        return {str(name): source[name].to_list() for name in source.columns}
-    if top == "pyarrow":
-        return {str(name): source.column(name).to_pylist() for name in source.column_names}
-    out = {}
-    for name in source.columns:
-        column = source[name]
-        out[str(name)] = column.astype(object).where(column.notna(), None).tolist()
-    return out
-
-
-def _numbers(values: list[Any], name: str, start: int) -> tuple[Floats, Bools, int]:
-    """Return values as floats (None and NaN become NaN), which were NaN, and how many were booleans."""
-    import numpy as np
-
-    kinds = set(map(type, values))
-    if kinds <= {float, int, type(None)}:
-        try:
-            out = np.array(values, dtype=np.float64)
-        except OverflowError:
-            kinds.add(object)  # an integer beyond float64: the loop below names its row
-        else:
-            nan = np.isnan(out)
-            if type(None) in kinds:
-                nan &= np.fromiter((v is not None for v in values), bool, len(values))
-            return out, nan, 0
-    booleans = 0
-    out = np.full(len(values), np.nan)
-    nan = np.zeros(len(values), dtype=bool)
-    for i, value in enumerate(values):
-        if value is None:
-            continue
-        if isinstance(value, bool | np.bool_):
-            booleans += 1
-        elif not isinstance(value, float | int | np.floating | np.integer):
-            looks = isinstance(value, str) and _looks_like_number(value)
-            raise RowError(
-                f"{name} must be a number or null, not {type(value).__name__} {safe(value, 40)}",
-                why="text is never read as a number: the writer may have meant something else" if looks else "",
-                fix=f"convert the column once, for example float(row[{name!r}])"
-                if looks
-                else "use null for not scored",
-                row=start + i,
-                field=name,
-            )
-        try:
-            out[i] = float(value)
-        except OverflowError:
-            out[i] = np.inf
-        nan[i] = out[i] != out[i]
-    return out, nan, booleans
-
-
-def _looks_like_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _in_unit(values: Floats, name: str, start: int) -> Floats:
-    import numpy as np
-
-    slack = REWARD_TOLERANCE.value
-    bad = (values < -slack) | (values > 1.0 + slack)
-    if bad.any():
-        i = int(np.argmax(bad))
-        raise RowError(
-            f"{name} must lie in [0, 1], not {values[i]:g}",
-            why="every estimator and interval here is for bounded values",
-            fix="rescale the values (x - low) / (high - low), or use null for not scored",
-            row=start + i,
-            field=name,
-        )
-    return np.clip(values, 0.0, 1.0)
-
-
 def extract(
     source: RowsLike,
     *,
@@ -360,7 +178,7 @@ def extract(
         return source
     unread: list[str] = []
     reader = _Reader(threshold, markers, context, labels or {})
-    for block in _blocks(source, unread):
+    for block in blocks(source, unread):
         reader.add(block)
     return replace(reader.finish(), unread=tuple(unread))
 
@@ -379,7 +197,7 @@ class _Reader:
         self.statuses: list[str] = []
         self.read = self.booleans = self.contradictions = 0
 
-    def add(self, block: _Block) -> None:
+    def add(self, block: Block) -> None:
         import numpy as np
 
         start, ids = block.start, self._task_ids(block)
@@ -387,8 +205,8 @@ class _Reader:
         for task in dict.fromkeys(ids):
             index.setdefault(task, len(index))
         code = np.fromiter(map(index.__getitem__, ids), np.int64, block.size)
-        reward, nan, booleans = _numbers(block.get("reward"), "reward", start)
-        reward = _in_unit(reward, "reward", start)
+        reward, nan, booleans = numbers(block.get("reward"), "reward", start)
+        reward = in_unit(reward, "reward", start)
         status = self._status(block, reward, nan)
         limit = self._limits(block)
         cut, failed = self._endings(block)
@@ -404,7 +222,7 @@ class _Reader:
         self.read += block.size
         self.booleans += booleans
 
-    def _task_ids(self, block: _Block) -> list[str]:
+    def _task_ids(self, block: Block) -> list[str]:
         ids = block.get("task_id")
         if set(map(type, ids)) == {str} and all(ids):
             return ids
@@ -420,7 +238,7 @@ class _Reader:
                 ) from None
         return out
 
-    def _rollout_hashes(self, block: _Block, ids: list[str]) -> Ints:
+    def _rollout_hashes(self, block: Block, ids: list[str]) -> Ints:
         """Return a hash of task and rollout id per row, 0 where the row has no rollout_id."""
         import numpy as np
 
@@ -441,7 +259,7 @@ class _Reader:
             out[[i for i, v in enumerate(given) if v is None]] = 0
         return out
 
-    def _status(self, block: _Block, reward: Floats, nan: Bools) -> Any:
+    def _status(self, block: Block, reward: Floats, nan: Bools) -> Any:
         """Return per row an index into STATUSES (0 is ok); sets rewards beside another status to NaN."""
         import numpy as np
 
@@ -472,7 +290,7 @@ class _Reader:
         status[missing] = np.where(nan[missing], rank["invalid"], rank["missing"])
         return status
 
-    def _limits(self, block: _Block) -> Floats:
+    def _limits(self, block: Block) -> Floats:
         import numpy as np
 
         if self.threshold is not None:
@@ -480,11 +298,11 @@ class _Reader:
         given = block.get("threshold")
         if set(map(type, given)) == {type(None)}:
             return np.full(block.size, THRESHOLD.value)
-        limit, _, _ = _numbers(given, "threshold", block.start)
-        limit = _in_unit(limit, "threshold", block.start)
+        limit, _, _ = numbers(given, "threshold", block.start)
+        limit = in_unit(limit, "threshold", block.start)
         return np.where(np.isnan(limit), THRESHOLD.value, limit)
 
-    def _endings(self, block: _Block) -> tuple[Bools, Bools]:
+    def _endings(self, block: Block) -> tuple[Bools, Bools]:
         import numpy as np
 
         finish, outcome = block.get("finish_reason"), block.get("outcome")
@@ -499,7 +317,7 @@ class _Reader:
             failed = np.fromiter((o == "failed" for o in outcome), bool, block.size)
         return cut, failed
 
-    def _add_markers(self, block: _Block) -> None:
+    def _add_markers(self, block: Block) -> None:
         rows = block.get("markers")
         for kind in set(map(type, rows)):
             if kind is not type(None) and not issubclass(kind, Mapping):
@@ -522,10 +340,10 @@ class _Reader:
 
     def _add_marker(self, name: str, values: list[Any], start: int) -> None:
         shown = f"markers.{safe(name)}"
-        numbers, _, _ = _numbers(values, shown, start)
-        self.markers.setdefault(name, []).append((self.read, _in_unit(numbers, shown, start)))
+        column, _, _ = numbers(values, shown, start)
+        self.markers.setdefault(name, []).append((self.read, in_unit(column, shown, start)))
 
-    def _label(self, block: _Block, label: Label, ids: list[str]) -> list[Any]:
+    def _label(self, block: Block, label: Label, ids: list[str]) -> list[Any]:
         if isinstance(label, str):
             values = block.path(label)
         elif isinstance(label, Mapping):
@@ -534,7 +352,7 @@ class _Reader:
             values = block.apply(label)
         return [v if isinstance(v, str | int | float | bool | None) else repr(v) for v in values]
 
-    def _add_context(self, block: _Block, limit: Floats, ids: list[str]) -> None:
+    def _add_context(self, block: Block, limit: Floats, ids: list[str]) -> None:
         scorers = [s if type(s) is dict or isinstance(s, Mapping) else {} for s in block.get("scorer")]
         names = [str(s.get("id") or "") for s in scorers]
         versions = [str(s.get("version") or "") for s in scorers]

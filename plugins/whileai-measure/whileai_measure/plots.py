@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from whileai_measure.columns import safe
 
 if TYPE_CHECKING:
-    from whileai_measure.comparison import Comparison
+    from whileai_measure.changes import Comparison
     from whileai_measure.intervals import Estimate
     from whileai_measure.passat import PassAt
 
