@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from whileai_verify import CodeExec, JSONField, JSONSchema, JSONValid, MathEqual, MultipleChoice, Numeric
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -23,7 +24,9 @@ def report(wrong: list[tuple[dict[str, Any], Any]]) -> str:
     return "\n".join(f"{e['id']}: expected {e['expect']}, got {r}" for e, r in wrong)
 
 
-@pytest.mark.parametrize(("name", "least"), [("math", 400), ("number", 150), ("choice", 100), ("json", 100), ("code", 80)])
+@pytest.mark.parametrize(
+    ("name", "least"), [("math", 400), ("number", 150), ("choice", 100), ("json", 100), ("code", 80)]
+)
 def test_size_and_sources(name: str, least: int) -> None:
     entries = load(name)
     assert len(entries) >= least
@@ -79,7 +82,9 @@ def test_json(check: str) -> None:
         if e["check"] != check:
             continue
         params = e.get("params", {})
-        verifier = {"valid": JSONValid, "field": JSONField}[check](**params) if check != "schema" else JSONSchema(e["schema"])
+        verifier = (
+            {"valid": JSONValid, "field": JSONField}[check](**params) if check != "schema" else JSONSchema(e["schema"])
+        )
         got = verifier({"final_text": e["reply"], "privileged": {"reference": e.get("gold")}})
         if got["reward"] != e["expect"]:
             wrong.append((e, got))
@@ -103,5 +108,3 @@ def test_code(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = [(e, r) for e, r in zip(entries, got, strict=True) if r["reward"] != e["expect"]]
     assert not wrong, report(wrong)
     assert all(r["isolation"] for e, r in zip(entries, got, strict=True) if "isolation" in r)
-
-

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+
 from whileai_kernel.errors import ParameterError
 from whileai_kernel.verdicts import to_judgment
 from whileai_verify import (
@@ -99,7 +100,13 @@ def test_number_after_marker(gold: str, reply: str, expected: float) -> None:
 
 @pytest.mark.parametrize(
     ("reply", "expected"),
-    [("ANSWER: $B$", 1.0), ("**ANSWER:** **B**", 1.0), ("ANSWER: (B).", 1.0), ("ANSWER: BC", 0.0), ("ANSWER: Because", 0.0)],
+    [
+        ("ANSWER: $B$", 1.0),
+        ("**ANSWER:** **B**", 1.0),
+        ("ANSWER: (B).", 1.0),
+        ("ANSWER: BC", 0.0),
+        ("ANSWER: Because", 0.0),
+    ],
 )
 def test_choice_decoration(reply: str, expected: float) -> None:
     assert MultipleChoice()(row(reply, "B"))["reward"] == expected
@@ -173,7 +180,12 @@ def test_gold_never_stands_in_a_reason() -> None:
 
 def test_state_of_an_agent_that_does_nothing() -> None:
     same = {"orders": {"1": "open"}}
-    base = {"messages": [], "final_text": "", "world": {"state": same}, "privileged": {"state": same, "initial_state": same}}
+    base = {
+        "messages": [],
+        "final_text": "",
+        "world": {"state": same},
+        "privileged": {"state": same, "initial_state": same},
+    }
     assert FinalState(required_calls=["get_order"])(base)["reward"] == 0.0
     assert FinalState()(base)["reward"] == 0.0
 

@@ -10,8 +10,8 @@ _HOMES = {
     "ExactMatch": "text", "FinalState": "state", "FormatTags": "rules", "Gate": "combine", "Includes": "text",
     "JSONField": "structure", "JSONSchema": "structure", "JSONValid": "structure", "MathEqual": "matheq",
     "MultipleChoice": "choice", "Not": "combine", "NotCalled": "calls", "Numeric": "number", "Regex": "text",
-    "RuleChecks": "rules", "SQL": "sql", "Sequence": "calls", "Weighted": "combine", "audit": "audit",
-    "null_agents": "audit", "averify_rows": "batch", "verifier": "decorate", "verify_rows": "batch",
+    "RuleChecks": "rules", "SQL": "sql", "Sequence": "calls", "Weighted": "combine", "audit": "auditing",
+    "null_agents": "auditing", "averify_rows": "batch", "verifier": "decorate", "verify_rows": "batch",
 }  # fmt: skip
 
 __all__ = list(_HOMES)

@@ -225,6 +225,14 @@ class Sequence:
         return verdict(right, "called in order" if right else "not called in this order", calls=len(made))
 
 
+class _NotScoredError(Exception):
+    """A schema could not be evaluated; carries the verdict."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        self.verdict = verdict
+        super().__init__(verdict["reason"])
+
+
 class Arguments:
     """1 when calls of a tool have the expected arguments.
 
@@ -279,6 +287,8 @@ class Arguments:
                 from whileai_verify.structure import schema_verdict
 
                 result = schema_verdict(call.arguments, self.schema_text, self.deadline)
+                if result["reward"] is None:
+                    raise _NotScoredError(result)
                 return None if result["reward"] == 1.0 else str(result["reason"])
             return first_difference(
                 call.arguments, expected, subset=self.match == "subset", rel_tol=self.rel_tol, unordered=self.unordered
@@ -301,7 +311,10 @@ class Arguments:
         calls = [c for c in calls if self.name in (None, c.name)]
         if not calls:
             return verdict(0, f"{self.name or 'no tool'} was not called" if self.name else "no tool was called")
-        problems = [self._check(expected)(c) for c in (calls[-1:] if self.which == "last" else calls)]
+        try:
+            problems = [self._check(expected)(c) for c in (calls[-1:] if self.which == "last" else calls)]
+        except _NotScoredError as error:
+            return error.verdict
         right = (any if self.which == "any" else all)(p is None for p in problems)
         reason = "the arguments are as expected" if right else next(p for p in reversed(problems) if p)
         return verdict(right, reason, calls=len(calls))

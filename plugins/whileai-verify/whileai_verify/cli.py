@@ -37,7 +37,7 @@ class VerifyCommand:
         """Run the command; 0 on success, 1 when null agents are paid."""
         from whileai_kernel.registry import make
         from whileai_kernel.rowio import read_rows, write_rows
-        from whileai_verify.audit import audit, null_agents
+        from whileai_verify.auditing import audit, null_agents
         from whileai_verify.batch import verify_rows
 
         part = make("verifiers", _SHORT.get(args.verifier, args.verifier), **_params(args.param))

@@ -146,8 +146,6 @@ def _inner(job: dict[str, Any], control: int, peer: int, uid: int, out: int, rep
     else:
         isolation.die_with_parent()
         os.chdir(job["work"])
-        if os.getuid() == 0:
-            os.chown(job["work"], uid, uid)
     os.dup2(os.open(os.devnull, os.O_RDONLY) if role != "program" else _stdin(job, control), 0)
     os.dup2(out, 1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)

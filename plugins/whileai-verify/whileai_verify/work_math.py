@@ -12,8 +12,10 @@ import random
 from fractions import Fraction
 from typing import Any
 
+import math_verify  # loaded before the first deadline runs
 import mpmath  # type: ignore[import-untyped,import-not-found,unused-ignore]
 import sympy  # type: ignore[import-untyped,import-not-found,unused-ignore]
+from latex2sympy2_extended import latex2sympy  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
 from whileai_verify.mathparse import CannotReadError, parse_answer
 from whileai_verify.units import UNITS
@@ -600,9 +602,7 @@ def _library(gold: str, said: str, why: str, opt: _Options, gold_read: bool = Fa
         return {"gold": why}
     if b is None:
         return {"said": why}
-    from math_verify import verify
-
-    if not (verify(a, b, timeout_seconds=None) and verify(b, a, timeout_seconds=None)):
+    if not (math_verify.verify(a, b, timeout_seconds=None) and math_verify.verify(b, a, timeout_seconds=None)):
         return {"equal": False}
     try:
         x, y = a.doit(), b.doit()
@@ -625,8 +625,6 @@ def _library_same(x: Any, y: Any) -> bool:
 
 def _library_parse(text: str) -> Any:
     import re
-
-    from latex2sympy2_extended import latex2sympy  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
     plain = text.strip().strip("$").strip()
     try:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import jsonschema  # noqa: F401 - loaded before the first deadline runs
+
 from whileai_verify.structure import schema_problem
 
 
