@@ -36,7 +36,7 @@ __all__ = ["Written", "big_integers_as_text", "commit", "measured", "staging", "
 
 MANIFEST = "manifest.json"
 INT64 = (-(2**63), 2**63 - 1)
-_DIGITS = re.compile(r"[0-9]{19}")
+DIGITS = re.compile(r"[0-9]{19}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def big_integers_as_text(value: Any, declared: set[str], path: str = "") -> Any:
 def encode_record(record: Mapping[str, Any], declared: set[str]) -> bytes:
     """Return a record as one line of JSON; see `big_integers_as_text` for integers beyond 64 bits."""
     line = dumps(record)
-    if _DIGITS.search(line):
+    if DIGITS.search(line):
         line = dumps(big_integers_as_text(record, declared))
     return line.encode("utf-8") + b"\n"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from whileai_export.defaults import ROW_GROUP
-from whileai_export.files import Written, big_integers_as_text, measured
+from whileai_export.files import DIGITS, Written, big_integers_as_text, measured
 from whileai_kernel.errors import MissingDependencyError
 from whileai_kernel.rowio import dumps
 
@@ -63,12 +63,17 @@ def arrow_schema(columns: Mapping[str, str]) -> Any:
     return pa.schema(fields, metadata={"huggingface": json.dumps({"info": {"features": features}})})
 
 
-def _array(pa: Any, kind: str, values: list[Any]) -> Any:
+def _text(value: Any, declared: set[str], name: str) -> str:
+    text = dumps(value)
+    return dumps(big_integers_as_text(value, declared, name)) if DIGITS.search(text) else text
+
+
+def _array(pa: Any, name: str, kind: str, values: list[Any], declared: set[str]) -> Any:
     if kind == "json":
-        texts = [None if v is None else dumps(v) for v in values]
+        texts = [None if v is None else _text(v, declared, name) for v in values]
         return pa.ExtensionArray.from_storage(pa.json_(pa.string()), pa.array(texts, pa.string()))
     if kind == "messages":
-        flat = [dumps(item) for v in values for item in v or ()]
+        flat = [_text(item, declared, f"{name}[]") for v in values for item in v or ()]
         offsets, total = [], 0
         for value in values:
             offsets.append(None if value is None else total)
@@ -112,9 +117,7 @@ def write_parquet(
     count = 0
     with pa.parquet.ParquetWriter(path, schema, compression="zstd") as writer:
         while batch := list(islice(source, row_group)):
-            free = [name for name, kind in columns.items() if kind in ("json", "messages")]
-            shaped = [{**r, **{n: big_integers_as_text(r.get(n), declared, n) for n in free}} for r in batch]
-            arrays = [_array(pa, kind, [r.get(name) for r in shaped]) for name, kind in columns.items()]
+            arrays = [_array(pa, name, kind, [r.get(name) for r in batch], declared) for name, kind in columns.items()]
             writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
             count += len(batch)
     return [measured(path, count)]
