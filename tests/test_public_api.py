@@ -78,21 +78,3 @@ def test_public_api_is_the_recorded_one(distributions, root):
     if missing or added:
         text = "\n".join([*(f"- {line}" for line in missing), *(f"+ {line}" for line in added)])
         pytest.fail(f"the public API is not what tests/public_api.txt records:\n{text}", pytrace=False)
-
-
-def test_errors_know_which_plugin_has_a_name(distributions):
-    """`known.KNOWN` says what to install when a name is unknown; it has to list what our plugins register."""
-    from whileai_kernel import registry
-    from whileai_kernel.known import KNOWN
-
-    ours = {dist.name for dist in distributions}
-    registered: dict[str, dict[str, tuple[str, ...]]] = {}
-    for kind in registry.kinds():
-        for entry in registry.entries(kind):
-            if entry.plugin.distribution in ours:
-                names = registered.setdefault(kind, {}).get(entry.plugin.name, ())
-                registered[kind][entry.plugin.name] = (*names, entry.name)
-    known = {
-        kind: {plugin: tuple(sorted(names)) for plugin, names in plugins.items()} for kind, plugins in KNOWN.items()
-    }
-    assert known == registered
