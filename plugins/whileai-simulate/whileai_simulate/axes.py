@@ -197,10 +197,12 @@ def _constraints(domain: Domain, values: Mapping[str, Sequence[Any]]) -> list[Fo
             out += [("tool", tool, "stance", s) for s in STANCES if s not in _OFF_TOPIC_STANCES]
             out += [("tool", tool, "history", h) for h in HISTORIES if h not in ("fresh", "repeat_visit")]
             out += [("tool", tool, "policy_rule", r) for r in values.get("policy_rule", ()) if r != NONE]
-        if info is not None and info.mode == "generic":
-            # A sum or a transfer leaves nothing half done, and nothing to be in two minds about.
+        if info is not None and (info.mode == "generic" or (info.mode == "list" and not info.key)):
+            # A sum, a transfer or a catalogue leaves nothing half done, and nothing to be wrong or torn about.
             out += [("tool", tool, "history", h) for h in ("prior_partial", "contradicts_earlier")]
-            out += [("tool", tool, "stance", s) for s in ("conflicting", "exploratory", "mistaken")]
+            out += [("tool", tool, "stance", s) for s in ("conflicting", "mistaken")]
+        if info is not None and info.mode == "generic":
+            out += [("tool", tool, "history", "prior_failure"), ("tool", tool, "stance", "exploratory")]
     out += [("stance", "retry", "history", "fresh"), ("stance", "retry", "history", "contradicts_earlier")]
     out += [("stance", s, "history", "prior_partial") for s in ("unsure", "exploratory")]
     out += [

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 __all__ = [
     "ASIDES",
+    "ASIDES_ABOUT",
     "CLOSINGS",
     "CONFIRMS",
     "FRAMES",
@@ -161,7 +162,7 @@ FRAMES: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "mistaken": {
         "write": (
-            "I was told this takes effect on its own, but please {do}.",
+            "I thought you had done this already, so please {do}.",
             "I'm pretty sure this is free and instant, so please {do}.",
             "I believe your colleague already agreed to this, so please {do}.",
             "as far as I know you already approved this. Please {do}.",
@@ -199,7 +200,7 @@ FRAMES: dict[str, dict[str, tuple[str, ...]]] = {
             "please {do}, with every detail you have and in one word.",
             "can you {do}? Keep it to one line, but leave nothing out.",
             "please {do}, in full detail and in no more than five words.",
-            "could you {do}? Send it to me in writing, but please don't write anything down.",
+            "could you {do}? Just the short version, with every detail.",
         ),
     },
 }
@@ -253,23 +254,29 @@ ASIDES = (
     "I'm on my phone, so short answers are fine.",
     "I'm out of the office this afternoon.",
     "I'm travelling next week.",
-    "My partner asked me to take care of it.",
-    "It's been on my list for days.",
     "I have a few minutes before lunch.",
     "English isn't my first language, sorry for any mistakes.",
+    "The hold music on the phone line was too much for me.",
+    "I just moved to a new phone.",
+    "I'm at work, so I may answer slowly.",
+    "I'm sitting on the train right now.",
+)
+"""Sentences that go with any ask."""
+
+ASIDES_ABOUT = (
+    "My partner asked me to take care of it.",
+    "It's been on my list for days.",
     "I couldn't find it in the app.",
     "I looked at the help page first but got lost.",
     "My printer is broken, so email works best.",
-    "The hold music on the phone line was too much for me.",
     "I have my papers in front of me.",
     "It's for my own records.",
     "I'm helping my family get organised.",
     "I'd rather do this in writing.",
-    "I just moved to a new phone.",
-    "I'm at work, so I may answer slowly.",
-    "I'm sitting on the train right now.",
     "I only noticed it this morning.",
 )
+"""Sentences that need a matter to be about."""
+
 CLOSINGS = (
     "",
     "",

@@ -239,7 +239,7 @@ def _arguments(
     domain = setting.domain
     arguments: dict[str, Any] = {}
     told: list[tuple[Param, Any]] = []
-    fresh = make_person(draw, setting.locale)
+    fresh = make_person(draw, setting.locale) if info.kind == "write" else person
     lines = 1 + draw.below(2)
     for param in info.params:
         if not param.required and not (info.mode in ("create", "find") and draw.below(3) == 0 and not param.entity):
@@ -275,7 +275,7 @@ def _arguments(
         else:
             schema = {"x-root": info.tool.parameters, **param.schema}
             for _ in range(6):
-                value = value_for(param.name, schema, draw, fresh if info.kind == "write" else person)
+                value = value_for(param.name, schema, draw, fresh)
                 if record is None or info.mode != "change" or record.get(param.name) != value:
                     break  # a change to what is there already would be none
         arguments[param.name] = value

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from whileai_kernel.protocols import WriteRequest
@@ -118,10 +119,11 @@ def task_of(setting: Setting, scene: Scene, prompt: str, lineage: Mapping[str, A
 # -- naming things --------------------------------------------------------------------------------------------
 
 
-def _aspect(info: ToolInfo) -> str:
+@lru_cache(maxsize=4096)
+def _aspect(name: str, entity_name: str) -> str:
     """Return what of the entity a tool is about (address, items, status), from its name; empty when all of it."""
-    words = words_of(info.name)[1:]
-    entity = (info.entity or "").split("_")
+    words = words_of(name)[1:]
+    entity = entity_name.split("_")
     singulars = [re.sub(r"s$", "", w) for w in words]
     for i in range(len(words)):
         if singulars[i : i + len(entity)] == [re.sub(r"s$", "", e) for e in entity]:
@@ -164,7 +166,7 @@ def _other(domain: Domain, target: Target) -> str:
 def _do(domain: Domain, target: Target, draw: Draw, scene: Scene) -> str:
     """Return the wanted action as a verb phrase."""
     info, ref = target.info, _thing(domain, target)
-    aspect = _aspect(info)
+    aspect = _aspect(info.name, info.entity or "")
     verb = " ".join(words_of(info.name)[:1])
     if info.mode == "generic":
         return _generic_do(info, target, draw)
@@ -423,7 +425,11 @@ def word_scene(setting: Setting, scene: Scene, number: int, attempt: int = 0) ->
     if setting.confirm and wants == "write" and stance in ACTING and stance != "boundary":
         sentences.append(draw.choice(phrases.CONFIRMS))
     hint = _rule_hint(setting, scene, draw)
-    aside = draw.choice(phrases.ASIDES) if not hint and stance not in ("hurried", "adversarial") else ""
+    aside = (
+        draw.choice(phrases.ASIDES if target.record is None else phrases.ASIDES + phrases.ASIDES_ABOUT)
+        if not hint and stance not in ("hurried", "adversarial")
+        else ""
+    )
     told = str(scene.axes.get("history", "fresh"))
     table = phrases.READ_HISTORY if wants == "read" and told in phrases.READ_HISTORY else phrases.HISTORY
     history = draw.choice(table.get(told, ("",)))
@@ -452,6 +458,8 @@ def _body(domain: Domain, scene: Scene, target: Target, stance: str, wants: str,
     if not named:
         # Without a thing to point at, frames about "{ref}" would be empty talk.
         frames = [f for f in frames if "{ref" not in f and "{noun" not in f] or phrases.FRAMES["ordinary"][wants]
+    if target.entity in CATALOG:
+        frames = [f for f in frames if "{ref_else" not in f]  # what the shop sells belongs to nobody
     frame = draw.choice(frames)
     do, ref = _do(domain, target, draw, scene), _thing(domain, target)
     bare = _other(domain, target)
@@ -495,10 +503,13 @@ def _rule_hint(setting: Setting, scene: Scene, draw: Draw) -> str:
 
 
 def _off_topic(scene: Scene, draw: Draw) -> str:
-    frame = draw.choice(phrases.OFF_TOPIC_FRAMES)
+    stance, history = scene.axes.get("stance"), scene.axes.get("history")
+    frames = phrases.OFF_TOPIC_FRAMES
+    if stance in ("hurried", "exploratory"):
+        frames = tuple(f for f in frames if f.endswith("?"))  # these leads ask, so what follows must
+    frame = draw.choice(frames)
     other = make_person(draw)
     text = frame.format(city=draw.choice(CITIES)[0], a_thing=article(draw.choice(GOODS)), name=other["first_name"])
-    stance, history = scene.axes.get("stance"), scene.axes.get("history")
     lead = {"hurried": "Quick question: ", "exploratory": "Just curious: "}.get(
         str(stance), draw.choice(phrases.OPENERS)
     )
