@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 __all__ = [
     "AmbiguousNameError",
     "DeadlineError",
+    "FileThereError",
     "FindingsError",
     "MissingDependencyError",
     "ParameterError",
@@ -120,6 +121,10 @@ class PluginError(WhileaiError, RuntimeError):
 
 class MissingDependencyError(WhileaiError, ImportError):
     """A component needs a library that is not installed."""
+
+
+class FileThereError(WhileaiError, FileExistsError):
+    """A file exists and was not to be replaced."""
 
 
 class DeadlineError(WhileaiError, TimeoutError):

@@ -41,7 +41,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from whileai_kernel.errors import RowError, SchemaVersionError, WhileaiError
+from whileai_kernel.errors import FileThereError, RowError, SchemaVersionError, WhileaiError
 from whileai_kernel.protocols import ReadProblem
 from whileai_kernel.rows import SCHEMA_VERSION, Row
 
@@ -167,9 +167,10 @@ def dumps_row(row: Mapping[str, Any], position: int | None = None) -> str:
     """
     if not isinstance(row, Mapping):
         raise RowError(f"a row must be a mapping, not {type(row).__name__}", fix="pass dicts", row=position)
-    stamped = dict(row) if "schema_version" in row else {"schema_version": SCHEMA_VERSION, **row}
+    if "schema_version" not in row:
+        row = {"schema_version": SCHEMA_VERSION, **row}
     try:
-        return dumps(stamped)
+        return dumps(row if isinstance(row, dict) else dict(row))
     except RowError as err:
         raise err.at(row=position) from None
 
@@ -291,11 +292,11 @@ def atomic_file(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iter
     A symbolic link stays one: the file that it points to is replaced.
 
     Raises:
-        FileExistsError: The file exists and `overwrite` is false.
+        FileThereError: The file exists and `overwrite` is false.
     """
     target = Path(os.path.realpath(path))
     if not overwrite and target.exists():
-        raise FileExistsError(f"{path} exists; pass overwrite=True to replace it")
+        raise FileThereError(f"{path} exists", "nothing is replaced without being asked", "pass overwrite=True")
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f".{target.name[:48]}.{secrets.token_hex(8)}.tmp")
     try:
@@ -324,7 +325,7 @@ def write_rows(path: str | os.PathLike[str], rows: Iterable[Mapping[str, Any]], 
 
     Raises:
         RowError: A row cannot be written exactly; names its position and field. The old file stays.
-        FileExistsError: The file exists and `overwrite` is false.
+        FileThereError: The file exists and `overwrite` is false.
     """
     count = 0
     with atomic_file(path, overwrite=overwrite) as raw:
