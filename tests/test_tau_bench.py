@@ -82,6 +82,8 @@ def test_selection_and_export(data, tmp_path):
     assert "privileged" not in text
 
 
-def test_export_from_the_shell(recorded, python, tmp_path):
-    python.wai("export", recorded, "--out", tmp_path / "out.jsonl", cwd=tmp_path)
-    assert (tmp_path / "out.jsonl").stat().st_size > 0
+def test_convert_and_export_from_the_shell(recorded, python, tmp_path):
+    python.wai("convert", recorded, "rows.jsonl", cwd=tmp_path)
+    python.wai("export", "rows.jsonl", "--out", "train.jsonl", cwd=tmp_path)
+    assert len((tmp_path / "rows.jsonl").read_text(encoding="utf-8").splitlines()) == 200
+    assert (tmp_path / "train.jsonl").stat().st_size > 0

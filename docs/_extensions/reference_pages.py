@@ -3,8 +3,10 @@
 The pages land in docs/reference/generated, which is not tracked.
 """
 
+import argparse
 import importlib
 import inspect
+import os
 import pkgutil
 import re
 import tomllib
@@ -77,6 +79,22 @@ def component_page():
     return "\n".join(lines)
 
 
+def commands_page():
+    """The help of every sub-command of `wai`."""
+    from whileai_kernel import registry
+
+    os.environ["COLUMNS"] = "100"  # argparse folds its help at the width of the terminal
+    lines = ["# Command line", "", "Sub-commands come from plugins; `wai --help` lists those that are installed.", ""]
+    ours = {name for name, *_ in distributions()}
+    for entry in registry.entries("commands"):
+        if entry.plugin.distribution in ours:
+            parser = argparse.ArgumentParser(prog=f"wai {entry.name}", description=entry.summary)
+            registry.make("commands", entry.id).add_arguments(parser)
+            lines += [f"## wai {entry.name}", "", f"From `{entry.plugin.distribution}`.", ""]
+            lines += ["```text", parser.format_help().rstrip(), "```", ""]
+    return "\n".join(lines)
+
+
 def defaults_page():
     """A table of every number that shapes a result."""
     from whileai_kernel.defaults import collect
@@ -125,7 +143,12 @@ def write(app):
     """Write all pages; unchanged ones are left alone, so that Sphinx does not read them again."""
     OUT.mkdir(parents=True, exist_ok=True)
     pages = {found[2]: package_page(*found) for found in distributions()}
-    pages |= {"components": component_page(), "defaults": defaults_page(), "hooks": hooks_page()}
+    pages |= {
+        "components": component_page(),
+        "defaults": defaults_page(),
+        "hooks": hooks_page(),
+        "commands": commands_page(),
+    }
     for old in OUT.glob("*.md"):
         if old.stem not in pages:
             old.unlink()
