@@ -16,7 +16,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any as Anything
-from typing import Literal
+from typing import ClassVar, Literal
 
 from whileai_kernel.defaults import PASS_TOLERANCE
 from whileai_kernel.errors import ParameterError
@@ -152,7 +152,7 @@ class All(_Combination):
         threshold: Reward from which a rollout passes.
     """
 
-    example_params = {"parts": (_yes, _right)}
+    example_params: ClassVar[dict[str, Anything]] = {"parts": (_yes, _right)}
 
     examples = _EXAMPLES
 
@@ -179,7 +179,7 @@ class Any(_Combination):
         threshold: Reward from which a rollout passes.
     """
 
-    example_params = {"parts": (_right,)}
+    example_params: ClassVar[dict[str, Anything]] = {"parts": (_right,)}
 
     examples = _EXAMPLES
 
@@ -207,7 +207,7 @@ class Weighted(_Combination):
         threshold: Reward from which a rollout passes.
     """
 
-    example_params = {"parts": (_right,)}
+    example_params: ClassVar[dict[str, Anything]] = {"parts": (_right,)}
 
     examples = _EXAMPLES
 
@@ -268,7 +268,7 @@ class Gate(_Combination):
         threshold: Reward from which a rollout passes.
     """
 
-    example_params = {"gate": _yes, "score": _right}
+    example_params: ClassVar[dict[str, Anything]] = {"gate": _yes, "score": _right}
 
     examples = _EXAMPLES
 
@@ -318,7 +318,7 @@ class Not(_Combination):
         threshold: Reward from which a rollout passes.
     """
 
-    example_params = {"part": _right}
+    example_params: ClassVar[dict[str, Anything]] = {"part": _right}
 
     examples = (
         Example({"final_text": "wrong"}, 1.0),

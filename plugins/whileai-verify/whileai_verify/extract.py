@@ -97,7 +97,7 @@ _HASH = re.compile(r"####[ \t]*([^\n]*)")
 _EMPHASIS = r"[ \t*_`]{0,12}"
 _FILLER = r"(?:(?:therefore|thus|then|so|simply|just|hence|indeed)\b[ \t,]{0,3})?"
 _PHRASE = re.compile(
-    r"\b(?P<final>final[ \t]{1,4})?(?:answer|result[ \t]{1,4}is[ \t]{1,4}answer)\b"
+    r"\b(?P<final>final[ \t]{1,4})?answer\b"
     + _EMPHASIS
     + r"(?:(?P<colon>[:：=])|is\b)"
     + _EMPHASIS
@@ -175,9 +175,9 @@ def marked_answers(text: str, markers: Sequence[str] | None = None) -> list[Mark
         return sorted(found, key=lambda m: m.start)
     found += boxes(text)
     box_starts = {m.start for m in found}
-    for token in _HASH.finditer(text):
+    for token in _HASH.finditer(text) if "####" in text else ():
         found.append(Marked(token.group(1).strip(), "hash", token.start(), True))
-    for token in _PHRASE.finditer(text):
+    for token in _PHRASE.finditer(text) if "answer" in text.casefold() else ():
         strong = bool(token["final"] or token["colon"])
         value = _unpaired(_clause(_after(text, token.end())))
         at = token.start()

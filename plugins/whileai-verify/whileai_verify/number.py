@@ -141,6 +141,9 @@ def _prepare(text: str, max_chars: int) -> str:
     return text.strip()
 
 
+_USUAL = re.compile(r"\s*([-+]?(?:\d{1,30}|\d{1,3}(?:,\d{3}){1,9})(?:\.\d{1,30})?)\s*")  # most answers, read at once
+
+
 def read_number(text: str, *, decimal_comma: bool = False, max_chars: int = MAX_NUMBER_CHARS.value) -> Number | None:
     """Read a text that is one number, with an optional percent sign or unit, or return `None`.
 
@@ -149,6 +152,10 @@ def read_number(text: str, *, decimal_comma: bool = False, max_chars: int = MAX_
         decimal_comma: Read `1.234,5` as 1234.5.
         max_chars: Longer texts are not read.
     """
+    plain = _USUAL.fullmatch(text)
+    if plain is not None and not decimal_comma:
+        digits = plain[1].replace(",", "")
+        return Number(Fraction(digits) if "." in digits else Fraction(int(digits)))
     text = _prepare(text, max_chars)
     text = _LEAD.sub("", text, count=1)
     if decimal_comma:

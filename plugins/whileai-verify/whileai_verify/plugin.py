@@ -57,3 +57,13 @@ def wai_register_verifiers(register):  # type: ignore[no-untyped-def]
 def wai_register_commands(register):  # type: ignore[no-untyped-def]
     """Register `wai verify`."""
     register("verify", _P + "cli:VerifyCommand", summary="Grade the rows of a file with a verifier.")
+
+
+@hookimpl
+def wai_conformance_checks(kind):  # type: ignore[no-untyped-def]
+    """Return the checks of the kind `sandboxes`."""
+    if kind != "sandboxes":
+        return None
+    from whileai_verify.checks import SANDBOX_CHECKS
+
+    return SANDBOX_CHECKS
