@@ -10,7 +10,7 @@ Example:
     >>> for _ in range(2):
     ...     with staging(target) as stage:
     ...         _ = write_jsonl(stage / target.name, [{"a": 1}])
-    ...         commit(stage, target)
+    ...         _ = commit(stage, target)
     >>> target.read_text(encoding="utf-8")
     '{"a":1}\\n'
 """

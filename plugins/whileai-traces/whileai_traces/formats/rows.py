@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from whileai_kernel.errors import RowError
 from whileai_kernel.protocols import FileExample, ReadProblem
 from whileai_kernel.rowio import loads, migrate
-from whileai_kernel.rows import Row, task_key
+from whileai_kernel.rows import SCHEMA_VERSION, Row, task_key
 from whileai_traces.build import RowBuilder
 from whileai_traces.defaults import CERTAIN, LIKELY
 from whileai_traces.files import OnProblem, first_records, open_bytes
@@ -67,9 +67,9 @@ class Rows:
                 except ValueError as err:
                     on_problem(ReadProblem(str(path), where, str(err)))
                     continue
-                row = migrate(row)
-                if _usable(row, where, path, on_problem):
-                    yield row
+                current = _current(row, where, path, on_problem)
+                if current is not None:
+                    yield current
 
     def rows(self, records: Any, build: RowBuilder) -> Iterator[Row]:
         """Yield rows at hand, brought to the current version."""
@@ -77,15 +77,20 @@ class Rows:
             if not isinstance(record, Mapping):
                 build.problem(where, "is not a row")
                 continue
-            row = migrate(dict(record))
-            if _usable(row, where, build.path, build.on_problem):
+            row = _current(dict(record), where, build.path, build.on_problem)
+            if row is not None:
                 yield row
 
 
-def _usable(row: Row, where: str, path: Path, on_problem: OnProblem) -> bool:
+def _current(row: Row, where: str, path: Path, on_problem: OnProblem) -> Row | None:
+    """Return a row of the current version that can be grouped, or report it; a newer one raises."""
+    version = row.get("schema_version", SCHEMA_VERSION)
+    if isinstance(version, int) and not isinstance(version, bool) and version > SCHEMA_VERSION:
+        migrate(row)
     try:
+        row = migrate(row)
         task_key(row)
     except RowError as err:
         on_problem(ReadProblem(str(path), where, err.what))
-        return False
-    return True
+        return None
+    return row

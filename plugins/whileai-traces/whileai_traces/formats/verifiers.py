@@ -66,17 +66,17 @@ class VerifiersResults(JsonSource):
         task = as_mapping(trace.get("task")) or as_mapping(episode.get("task"))
         data = as_mapping(task.get("data"))
         rewards = {k: as_mapping(v) for k, v in as_mapping(trace.get("rewards")).items()}
-        total = sum(float(r.get("score", 0)) * float(r.get("weight", 1)) for r in rewards.values()) if rewards else None
+        total = _weighted(rewards) if rewards else None
         scores = [Score("verifiers/reward", total, evidence={"rewards": trace.get("rewards")})] if rewards else []
         scores += [Score(f"verifiers/{name}", r.get("score")) for name, r in rewards.items() if len(rewards) > 1]
         agent = as_mapping(as_mapping(trace.get("agent")).get("config"))
-        parents = {n.get("parent") for n in nodes if n.get("parent") is not None}
+        parents = {p for n in nodes if isinstance(p := n.get("parent"), int)}
         leaves = [i for i in range(len(nodes)) if i not in parents]
         private = {k: data[k] for k in ("answer", "reference", "solution") if data.get(k) is not None}
         stop = trace.get("stop_condition")
         for number, leaf in enumerate(leaves, start=1):
             path = _path(nodes, leaf)
-            calls = {c.get("node"): c for c in map(as_mapping, as_list(trace.get("calls")))}
+            calls = {n: c for c in map(as_mapping, as_list(trace.get("calls"))) if isinstance(n := c.get("node"), int)}
             finish = as_mapping(calls.get(leaf)).get("finish_reason")
             row = build.row(
                 f"{where}, path {number}" if len(leaves) > 1 else where,
@@ -141,6 +141,21 @@ class VerifiersResults(JsonSource):
         )
         if row is not None:
             yield row
+
+
+def _weighted(rewards: Mapping[str, Mapping[str, Any]]) -> Any:
+    """Return the weighted sum of rewards, or what was recorded where a part is no number (then it is not scored)."""
+    total = 0.0
+    for reward in rewards.values():
+        score, weight = reward.get("score"), reward.get("weight", 1.0)
+        if not _number(score) or not _number(weight):
+            return {name: dict(r) for name, r in rewards.items()}
+        total += score * weight
+    return total
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _path(nodes: list[Mapping[str, Any]], leaf: int) -> list[int]:
