@@ -196,12 +196,23 @@ def value_for(name: str, schema: Mapping[str, Any], draw: Draw, person: Mapping[
     return sample(schema, draw, root=root)
 
 
+_PLAIN: dict[int, tuple[Mapping[str, Any], bool]] = {}
+"""Whether a schema is a plain string, by its identity; the schema is kept so that the identity stays its own."""
+
 _BOUNDS = ("format", "minLength", "maxLength", "anyOf", "oneOf", "allOf", "$ref")
 
 
 def _plain_text(value: Any, schema: Mapping[str, Any]) -> bool:
     """Whether a text can be taken without a look at the schema: it is of type string and bounds nothing."""
-    return type(value) is str and schema.get("type") == "string" and not any(k in schema for k in _BOUNDS)
+    if type(value) is not str:
+        return False
+    known = _PLAIN.get(id(schema))
+    if known is None or known[0] is not schema:
+        plain = schema.get("type") == "string" and not any(k in schema for k in _BOUNDS)
+        if len(_PLAIN) > 4096:
+            _PLAIN.clear()
+        known = _PLAIN[id(schema)] = (schema, plain)
+    return known[1]
 
 
 def _by_name(name: str, schema: Mapping[str, Any], draw: Draw, person: Mapping[str, Any]) -> Any:

@@ -401,7 +401,7 @@ class _Run:
         path = Path(path)
         if output is not None and output.exists() and not path.exists() and not self.options.overwrite:
             raise ParameterError(
-                f"{output.name} exists", why="a run does not replace a file that it did not write",
+                f"{output.name} exists", why="it is a finished run, or not a run at all",
                 fix="give another output=, or pass options={'overwrite': True}",
             )  # fmt: skip
         shared = {"system_prompt": self.setting.system_prompt, "tools": self.setting.tools}

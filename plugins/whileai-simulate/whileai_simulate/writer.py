@@ -504,7 +504,7 @@ def _rule_hint(setting: Setting, scene: Scene, draw: Draw) -> str:
 
 def _off_topic(scene: Scene, draw: Draw) -> str:
     stance, history = scene.axes.get("stance"), scene.axes.get("history")
-    frames = phrases.OFF_TOPIC_FRAMES
+    frames: Sequence[str] = phrases.OFF_TOPIC_FRAMES
     if stance in ("hurried", "exploratory"):
         frames = tuple(f for f in frames if f.endswith("?"))  # these leads ask, so what follows must
     frame = draw.choice(frames)
