@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import Any
 
 _WHERE = {
+    "near_duplicates": "whileai_guard.duplicates",
     "HackMonitor": "whileai_guard.monitor",
     "hack_scan": "whileai_guard.scan",
     "hack_scan_diff": "whileai_guard.scan",

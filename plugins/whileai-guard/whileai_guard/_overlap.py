@@ -88,11 +88,15 @@ def skeletons(block: TokenBlock) -> U64:
     inner = block.capital & ~block.initial
     if not inner.any():
         return np.asarray(tokens, np.uint64)
+    # Where most words begin with a capital (a headline, all caps), capitals name nobody.
+    capitals = np.concatenate([[0], np.cumsum(block.capital)])
+    shouting = 2 * (capitals[block.offsets[1:]] - capitals[block.offsets[:-1]]) > block.lengths
+    inner &= ~np.repeat(shouting, block.lengths)
     doc = np.repeat(np.arange(len(block.offsets) - 1, dtype=np.uint64), block.lengths)
     with np.errstate(over="ignore"):
         key = mix(doc) ^ block.tokens
     name = inner.copy()
-    first = np.flatnonzero(block.capital & block.initial)
+    first = np.flatnonzero(block.capital & block.initial & ~np.repeat(shouting, block.lengths))
     if len(first):
         name[first] = np.isin(key[first], key[inner])
     return np.asarray(np.where(name, NAME, tokens), np.uint64)

@@ -126,3 +126,13 @@ MONITOR_LENGTH_RATIO = Sourced(
     1.25, "growth of the mean reply length below which there is no length alarm", "convention, untested"
 )
 MONITOR_MIN_STEPS = Sourced(40, "batches before the first check", "convention, untested")
+DUPLICATE_JACCARD = Sourced(
+    0.8,
+    "Jaccard similarity of word shingles from which two texts are near-duplicates",
+    "Lee et al. 2022 (arXiv:2107.06499) section 4.2 use 0.8",
+)
+SHINGLE_WORDS = Sourced(5, "words per shingle", "Lee et al. 2022 (arXiv:2107.06499) appendix A use 5")
+MINHASH_PERMUTATIONS = Sourced(128, "length of a MinHash signature", "Broder 1997: error of 1 / sqrt(n), 0.09 at 128")
+DUPLICATE_RECALL = Sourced(
+    0.99, "expected recall at the threshold that the bands are chosen for", "convention, untested"
+)

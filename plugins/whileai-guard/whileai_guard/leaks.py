@@ -20,8 +20,9 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 from typing import Any
 
@@ -104,8 +105,7 @@ def _words(text: str) -> _Words:
 
 
 def secrets(row: Row) -> Iterator[tuple[str, str, bool]]:
-    """Yield `(path, text, whole)` of the private texts; `whole` says that the entry itself is text, not "
-    "a structure."""
+    """Yield `(path, text, whole)` of the private texts; `whole` says that the entry is text, not a structure."""
     private = row.get("privileged") or {}
     for path, leaf in leaves({k: v for k, v in private.items() if k not in USERS}):
         if isinstance(leaf, str) and leaf.strip():
@@ -163,6 +163,43 @@ def _find_token(token: str, text: str) -> Iterator[tuple[int, int]]:
             yield match.span()
 
 
+@dataclass(frozen=True)
+class _Secret:
+    """A private text, ready to be searched for."""
+
+    path: str
+    text: str
+    whole: bool
+    token: bool
+    words: _Words
+
+
+class _Seen:
+    """What the policy was shown, folded only when a question needs it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def folded(self) -> str:
+        return self.text.casefold()
+
+    @cached_property
+    def words(self) -> str:
+        return " ".join(_words(self.text).tokens)
+
+    def has_token(self, token: str) -> bool:
+        return token.casefold() in self.folded and any(True for _ in _find_token(token, self.text))
+
+
+def _prepared(row: Row, quote_words: int, distinct_chars: int) -> list[_Secret]:
+    """Return the private texts that can be recognised at all; short ones are only found through their source."""
+    return [
+        _Secret(path, text.strip(), whole, recognisable(text, distinct_chars), _words(text))
+        for path, text, whole in secrets(row)
+    ]
+
+
 @shown
 def no_leak(
     row: Row, *, quote_words: int = QUOTE_WORDS.value, distinct_chars: int = DISTINCT_CHARS.value
@@ -174,48 +211,50 @@ def no_leak(
         quote_words: Consecutive private words that are a quotation.
         distinct_chars: Length from which a private token with letters and digits is recognisable.
     """
-    private = list(secrets(row))
+    private = _prepared(row, quote_words, distinct_chars)
     places = [(t.where, t.raw, t.offset) for t in assistant_turns(row)]
     places += [(f"messages[{a.turn}].tool_calls", a.arguments_text, 0) for a in actions(row)]
     if not private or not places:
         return verdict(None, scope=SCOPE)
-    seen = _visible(row)
+    seen = _Seen(_visible(row))
     quotes = [
         quote
         for where, text, offset in places
-        for quote in _quotes(private, where, text, offset, seen, quote_words, distinct_chars, structured_ids=True)
+        for quote in _quotes(private, where, text, offset, seen, quote_words, structured_ids=True)
     ]
     spans = [q.span for q in quotes]
     return verdict(0.0 if quotes else 1.0, spans, scope=SCOPE, how=sorted({q.how for q in quotes}))
 
 
 def _quotes(
-    private: list[tuple[str, str, bool]],
+    private: Sequence[_Secret],
     where: str,
     text: str,
     offset: int,
-    visible: str,
+    seen: _Seen,
     quote_words: int,
-    distinct_chars: int,
     *,
     structured_ids: bool,
 ) -> Iterator[Quote]:
-    words = _words(text)
-    folded_visible = " ".join(_words(visible).tokens)
-    for path, secret, whole in private:
-        if recognisable(secret, distinct_chars):
-            if (whole or structured_ids) and not any(True for _ in _find_token(secret.strip(), visible)):
-                for start, end in _find_token(secret.strip(), text):
-                    yield Quote(path, Span(where, start + offset, end + offset, text[start:end]), "token")
-            continue
-        for start, end in _runs(_words(secret), words, quote_words):
-            if " ".join(_words(text[start:end]).tokens) not in folded_visible:
-                yield Quote(path, Span(where, start + offset, end + offset, text[start:end]), "verbatim")
+    folded = text.casefold()
+    words: _Words | None = None
+    for secret in private:
+        if secret.token:
+            if secret.text.casefold() not in folded or not (secret.whole or structured_ids):
+                continue
+            if not seen.has_token(secret.text):
+                for start, end in _find_token(secret.text, text):
+                    yield Quote(secret.path, Span(where, start + offset, end + offset, text[start:end]), "token")
+        elif len(secret.words.tokens) >= quote_words:
+            words = words or _words(text)
+            for start, end in _runs(secret.words, words, quote_words):
+                if " ".join(_words(text[start:end]).tokens) not in seen.words:
+                    yield Quote(secret.path, Span(where, start + offset, end + offset, text[start:end]), "verbatim")
     for pattern in (NAMES_SOURCE, ACCORDING):
         for match in pattern.finditer(text):
             if _FOR_REFERENCE.search(text, max(0, match.start() - 40), match.start()):
                 continue  # "for your reference: ..."
-            if match.group(0).casefold() not in visible.casefold() and not _public_source(match.group(0), visible):
+            if match.group(0).casefold() not in seen.folded and not _public_source(match.group(0), seen.text):
                 start, end = match.span()
                 yield Quote("", Span(where, start + offset, end + offset, match.group(0)), "named")
 
@@ -243,24 +282,21 @@ def quoted_privileged(
         quote_words: Consecutive private words that are a quotation.
         distinct_chars: Length from which a private token with letters and digits is recognisable.
     """
-    private = list(secrets(row))
+    private = _prepared(row, quote_words, distinct_chars)
     if not private:
         return []
     found: list[Quote] = []
-    graders = [s for s in private if re.split(r"[.\[]", s[0], maxsplit=1)[0] in GRADERS]
+    graders = [s for s in private if re.split(r"[.\[]", s.path, maxsplit=1)[0] in GRADERS]
+    nothing = _Seen("")
     for where, text in _inputs(row):
         options = {m.group(2).casefold() for m in _OPTION.finditer(text)}
-        hidden = [s for s in graders if s[1].strip().casefold() not in options] if len(options) > 1 else graders
+        hidden = [s for s in graders if s.text.casefold() not in options] if len(options) > 1 else graders
         found += [
-            q
-            for q in _quotes(hidden, where, text, 0, "", quote_words, distinct_chars, structured_ids=False)
-            if q.how != "named"
+            q for q in _quotes(hidden, where, text, 0, nothing, quote_words, structured_ids=False) if q.how != "named"
         ]
-    seen = _visible(row)
+    seen = _Seen(_visible(row))
     for turn in assistant_turns(row):
-        found += _quotes(
-            private, turn.where, turn.raw, turn.offset, seen, quote_words, distinct_chars, structured_ids=True
-        )
+        found += _quotes(private, turn.where, turn.raw, turn.offset, seen, quote_words, structured_ids=True)
     return found
 
 
