@@ -273,7 +273,7 @@ def test_gsm8k_arms_decide_as_mcnemar_and_the_paired_t() -> None:
 def test_false_alarms_under_the_null(tasks: int, k: int, ab: tuple[float, float]) -> None:
     from whileai_measure.signflip import sign_flips
 
-    trials = 800
+    trials = 500
     rng = np.random.default_rng([tasks, k, ab[1]])
     p = rng.beta(*ab, (trials, tasks))
     d = (rng.binomial(k, p) - rng.binomial(k, p)) / k

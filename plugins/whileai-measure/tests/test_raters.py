@@ -10,7 +10,7 @@ from whileai_measure import agreement, confusion, krippendorff_alpha, length_eff
 from whileai_measure.intervals import Estimate
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from([None, "linear", "quadratic"]))
 def test_kappa_and_its_interval_equal_statsmodels(seed: int, weights: str | None) -> None:
     rater = pytest.importorskip("statsmodels.stats.inter_rater")
@@ -39,12 +39,12 @@ def test_ac1_of_a_two_by_two_table_in_closed_form() -> None:
 def test_intervals_of_kappa_and_ac1_cover_in_simulation() -> None:
     rng = np.random.default_rng(1)
     truth = np.array([[0.4, 0.1], [0.05, 0.45]])
-    big = agreement(*_draw(truth, 400_000, rng))
+    big = agreement(*_draw(truth, 200_000, rng))
     hits = np.zeros(2)
-    for _ in range(400):
+    for _ in range(200):
         got = agreement(*_draw(truth, 100, rng))
         hits += [got.kappa.low <= big.kappa.value <= got.kappa.high, got.ac1.low <= big.ac1.value <= got.ac1.high]
-    assert (hits / 400 > 0.91).all()
+    assert (hits / 200 > 0.90).all()
 
 
 def _draw(table: "np.ndarray", n: int, rng: "np.random.Generator") -> tuple[list[int], list[int]]:
@@ -140,10 +140,10 @@ def test_rogan_gladen_point_and_identity() -> None:
 def test_rogan_gladen_interval_covers(true: float, se: float, sp: float) -> None:
     rng = np.random.default_rng(int(true * 100))
     hits = 0
-    for _ in range(1500):
+    for _ in range(1000):
         n, pos, neg = 300, 100, 100
         observed = rng.binomial(n, true * se + (1 - true) * (1 - sp)) / n
         labelled = (int(rng.binomial(pos, se)), pos), (int(rng.binomial(neg, sp)), neg)
         got = rogan_gladen(observed, n, sensitivity=labelled[0], specificity=labelled[1])
         hits += got.low <= true <= got.high
-    assert hits / 1500 > 0.93
+    assert hits / 1000 > 0.93

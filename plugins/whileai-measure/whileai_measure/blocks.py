@@ -31,7 +31,7 @@ __all__ = ["Block", "RowsLike", "blocks", "in_unit", "numbers", "row_stream", "s
 RowsLike = Iterable[Mapping[str, Any]] | str | Path | Any
 """Rows, an iterator of rows, a path, or a pandas, polars or Arrow table."""
 
-BLOCK = 50_000  # rows held at once while reading a stream; only speed and memory depend on it
+BLOCK = 4_000  # rows held at once: small blocks stay in the cache and cost the collector little
 FRAMES = {"pandas", "polars", "pyarrow"}
 
 

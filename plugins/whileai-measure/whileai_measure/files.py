@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,8 +19,9 @@ HEAD = 65_536  # bytes a source may look at to recognise a file
 def read_file(path: Path, unread: list[str] | None = None) -> Iterator[dict[str, Any]]:
     """Yield the rows of a file.
 
-    Every registered source is asked how sure it is that the file is its own; the surest reads it. Without a source that
-    knows the file it is read as JSON lines of rows. A record that cannot be read costs that record alone.
+    Rows of this schema are read by the kernel. For other files every registered source is asked how sure it is that the
+    file is its own, and the surest reads it; where none knows the file it is read as JSON lines of rows. A record that
+    cannot be read costs that record alone.
 
     Args:
         path: An existing file.
@@ -41,10 +43,11 @@ def read_file(path: Path, unread: list[str] | None = None) -> Iterator[dict[str,
     with path.open("rb") as file:
         head = file.read(HEAD)
     best: tuple[float, str] = (0.0, "")
-    for entry in entries("sources"):
-        sure = float(make("sources", entry.id).sniff(path, head))
-        if sure > best[0]:
-            best = (sure, entry.id)
+    if not _own(head):
+        for entry in entries("sources"):
+            sure = float(make("sources", entry.id).sniff(path, head))
+            if sure > best[0]:
+                best = (sure, entry.id)
     problems: list[Any] = []
     reader = (
         make("sources", best[1]).read(path, on_problem=problems.append) if best[1] else read_rows(path, problems.append)
@@ -57,3 +60,13 @@ def read_file(path: Path, unread: list[str] | None = None) -> Iterator[dict[str,
             f"{path.name}: {len(problems)} records could not be read and are left out, the first: {problems[0]}",
             stacklevel=2,
         )
+
+
+def _own(head: bytes) -> bool:
+    """Return whether a file begins with a row that says its schema version."""
+    line = head.lstrip(b"\xef\xbb\xbf \r\n").split(b"\n", 1)[0]
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return line.startswith(b'{"schema_version":')  # a first row longer than the head
+    return isinstance(row, dict) and isinstance(row.get("schema_version"), int)
