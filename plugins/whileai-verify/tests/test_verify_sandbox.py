@@ -53,6 +53,10 @@ def at_level(monkeypatch: pytest.MonkeyPatch) -> Any:
         if LEVELS.index(level) < LEVELS.index(strongest_level()):
             pytest.skip(f"this machine does not have the level {level}")
         monkeypatch.setattr(sandbox, "_LEVEL", [level])
+        try:
+            program("")
+        except SandboxError as error:
+            pytest.skip(f"the level {level} cannot be used here: {error.what}")
 
     return use
 
@@ -97,6 +101,28 @@ print('end')
 """
     assert program(source).stdout == b"end\n"
     assert not (tmp_path / "planted").exists()
+
+
+@pytest.mark.parametrize("level", ["namespaces", "landlock"])
+def test_other_processes_are_out_of_reach(level: str, at_level: Any) -> None:
+    at_level(level)
+    victim = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        source = f"""
+import os, signal
+for pid in ({victim.pid}, os.getppid(), -{victim.pid}):
+    try:
+        os.kill(pid, 0)
+        print('reached', pid) if pid > 1 else None
+    except (PermissionError, ProcessLookupError):
+        pass
+print('end')
+"""
+        assert program(source).stdout == b"end\n"
+        assert victim.poll() is None
+    finally:
+        victim.kill()
+        victim.wait()
 
 
 def test_a_required_level_that_is_not_there_is_not_scored(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -265,6 +265,7 @@ _CALLS = {  # name: (x86_64, aarch64)
     "open_tree": (428, 428),
     "mount_setattr": (442, 442),
     "pidfd_getfd": (438, 438),
+    "pidfd_send_signal": (424, 424),
     "kcmp": (312, 272),
     "quotactl": (179, 60),
     "acct": (163, 89),
@@ -296,8 +297,22 @@ _EPERM, _ENOSYS = 1, 38
 _AF_UNIX = 1
 
 
-def _filter() -> bytes:
-    """Return the program: refuse the calls above, sockets that are not local, new namespaces, foreign call tables."""
+_SIGNALS = {  # name: (x86_64, aarch64); the first argument is the process
+    "kill": (62, 129),
+    "tkill": (200, 130),
+    "tgkill": (234, 131),
+    "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240),
+}
+
+
+def _filter(own_signals: bool) -> bytes:
+    """Return the program: refuse the calls above, sockets that are not local, new namespaces, foreign call tables.
+
+    Args:
+        own_signals: Let this process signal itself and its own group only: where there is no process namespace, the
+            other processes of the user are in reach.
+    """
     deny = _ERRNO | _EPERM
     code: list[tuple[int, int, int, int]] = [
         (_LD, 0, 0, 4),
@@ -309,6 +324,10 @@ def _filter() -> bytes:
     ]
     for name in _CALLS:
         code += [(_JEQ, 0, 1, _nr(name)), (_RET, 0, 0, deny)]
+    for numbers in _SIGNALS.values() if own_signals else ():
+        number = numbers[0 if platform.machine() == "x86_64" else 1]
+        code += [(_JEQ, 0, 5, number), (_LD, 0, 0, 16), (_JEQ, 2, 0, os.getpid()), (_JEQ, 1, 0, 0)]
+        code += [(_RET, 0, 0, deny), (_RET, 0, 0, _ALLOW)]
     code += [(_JEQ, 0, 1, _CLONE3), (_RET, 0, 0, _ERRNO | _ENOSYS)]
     namespaces = _NEWNS | _NEWUTS | _NEWIPC | _NEWUSER | _NEWPID | _NEWNET | 0x02000000
     code += [(_JEQ, 0, 4, _CLONE), (_LD, 0, 0, 16), (_JSET, 0, 1, namespaces), (_RET, 0, 0, deny), (_RET, 0, 0, _ALLOW)]
@@ -317,10 +336,10 @@ def _filter() -> bytes:
     return b"".join(struct.pack("<HBBI", *line) for line in code)
 
 
-def _seccomp(libc: Any) -> bool:
+def _seccomp(libc: Any, own_signals: bool) -> bool:
     if platform.machine() not in _ARCH:
         return False
-    program = _filter()
+    program = _filter(own_signals)
     buffer = ctypes.create_string_buffer(program, len(program))
     head = struct.pack("<H6xQ", len(program) // 8, ctypes.addressof(buffer))
     return bool(libc.prctl(_PR_SET_SECCOMP, 2, ctypes.c_char_p(head), 0, 0) == 0)
@@ -369,10 +388,11 @@ def _landlock(libc: Any, readable: list[str], writable: list[str]) -> bool:
         os.close(ruleset)
 
 
-def enter_files_and_calls(work: str, extra_readable: list[str]) -> list[str]:
+def enter_files_and_calls(level: str, work: str, extra_readable: list[str]) -> list[str]:
     """Forbid new privileges, files outside of the work directory, and dangerous system calls, for good.
 
     Args:
+        level: The level of the job; `process` leaves the files as they are.
         work: The only directory that stays writable.
         extra_readable: Further paths that stay readable.
 
@@ -387,9 +407,9 @@ def enter_files_and_calls(work: str, extra_readable: list[str]) -> list[str]:
     if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         return []
     devices = [f"/dev/{d}" for d in ("null", "zero", "urandom", "random")]
-    if _landlock(libc, [*readable_paths(), *devices, *extra_readable], [work]):
+    if level != "process" and _landlock(libc, [*readable_paths(), *devices, *extra_readable], [work]):
         layers.append("landlock")
-    if _seccomp(libc):
+    if _seccomp(libc, own_signals=level != "namespaces"):
         layers.append("seccomp")
     return layers
 

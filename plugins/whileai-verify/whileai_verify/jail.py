@@ -132,6 +132,21 @@ def _job(control: int, peer: int, uid: int, layers: list[str]) -> None:
     _monitor(job, control, inner, until, out_read, report_read, layer_read, layers)
 
 
+_REQUIRED: dict[str, set[str]] = {"namespaces": {"seccomp"}, "landlock": {"seccomp", "landlock"}, "process": set()}
+
+
+def _leave_root(work: str, uid: int) -> None:
+    """Become an unprivileged user: limits on processes do not hold for root, and its files are in reach.
+
+    Raises:
+        OSError: That user could not read the interpreter, so code cannot be run at this level.
+    """
+    os.chown(work, uid, uid)
+    isolation.drop_user(uid)
+    if not os.access(os.__file__, os.R_OK):
+        raise OSError("as root, this level needs an interpreter that other users can read")
+
+
 def _inner(job: dict[str, Any], control: int, peer: int, uid: int, out: int, report: int, layer: int) -> None:
     """Finish the isolation, then run the role of the job; never returns to the server's code."""
     level, role = job["level"], job["role"]
@@ -146,6 +161,8 @@ def _inner(job: dict[str, Any], control: int, peer: int, uid: int, out: int, rep
     else:
         isolation.die_with_parent()
         os.chdir(job["work"])
+        if os.getuid() == 0:
+            _leave_root(job["work"], uid)
     os.dup2(os.open(os.devnull, os.O_RDONLY) if role != "program" else _stdin(job, control), 0)
     os.dup2(out, 1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
@@ -159,12 +176,11 @@ def _inner(job: dict[str, Any], control: int, peer: int, uid: int, out: int, rep
     isolation.limit_resources(limits)
     layers.append("rlimits")
     work = str(Path.cwd())
-    if level != "process":
-        layers += isolation.enter_files_and_calls(work, ["/proc"] if level == "namespaces" else [])
-        missing = {"seccomp"} - set(layers) if level == "namespaces" else {"seccomp", "landlock"} - set(layers)
-        if missing:
-            write_frame(layer, json.dumps({"failed": sorted(missing)}).encode())
-            return
+    layers += isolation.enter_files_and_calls(level, work, ["/proc"] if level == "namespaces" else [])
+    missing = _REQUIRED[level] - set(layers)
+    if missing:
+        write_frame(layer, json.dumps({"failed": sorted(missing)}).encode())
+        return
     write_frame(layer, json.dumps(layers).encode())
     os.close(layer)
     os.environ.clear()
