@@ -1,0 +1,130 @@
+"""Recall and precision of decontamination per kind of copy, on planted truth, beside a plain 8-gram share.
+
+Run: ``python tests/bench/guard_decontaminate.py [COPIES_PER_KIND]``. Made texts have a Zipf vocabulary; real texts are
+the GSM8K questions of ../shared/data when they are there. Every clean training text begins with a preamble that every
+evaluation text has too. A false hit is a row that holds no copy.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from whileai_guard import decontaminate
+
+SHARED = next((p / "shared/data" for p in Path(__file__).resolve().parents if (p / "shared/data").exists()), None)
+PREAMBLE = "You are a careful assistant. Read the question twice, think step by step, and give only the final number."
+OTHER = ["lantern", "copper", "meadow", "violet", "harbour", "pebble", "saddle", "thimble"]
+
+
+def changed(text: str, rng: random.Random, share: float = 0.1) -> str:
+    words = text.split()
+    for at in rng.sample(range(len(words)), max(1, round(share * len(words)))):
+        words[at] = rng.choice(OTHER)
+    return " ".join(words)
+
+
+def respelled(text: str, rng: random.Random) -> str:
+    wide = "".join(chr(ord(c) + 0xFEE0) if "a" <= c <= "z" and rng.random() < 0.2 else c for c in text)
+    return wide.replace("fi", "\ufb01").replace(" ", " \u200b")
+
+
+def punctuated(text: str) -> str:
+    return re.sub(r"[,.;:!?](?=\s|$)", "", text).replace(" and ", ", and ") + " ..."
+
+
+def numbers(text: str, rng: random.Random) -> str:
+    return re.sub(r"\d+", lambda m: str(int(m.group(0)) + rng.randint(1, 9)), text)
+
+
+def plain_rule(train: list[str], evals: list[str]) -> set[int]:
+    """Return rows that hold 80 % of the 8-grams of an evaluation text: the rule that most tools have."""
+
+    def grams(text: str) -> set[tuple[str, ...]]:
+        words = re.findall(r"\w+", text.lower())
+        return {tuple(words[i : i + 8]) for i in range(len(words) - 7)}
+
+    own = [grams(t) for t in evals]
+    index: dict[tuple[str, ...], list[int]] = {}
+    for n, found in enumerate(own):
+        for gram in found:
+            index.setdefault(gram, []).append(n)
+    hits = set()
+    for position, text in enumerate(train):
+        counts: dict[int, int] = {}
+        for gram in grams(text):
+            for n in index.get(gram, ()):
+                counts[n] = counts.get(n, 0) + 1
+        if any(c >= 0.8 * len(own[n]) for n, c in counts.items()):
+            hits.add(position)
+    return hits
+
+
+def made(rng: random.Random, n: int, words: int) -> list[str]:
+    syllables = [a + b for a in "bcdfglmnprst" for b in "aeiou"]
+    vocabulary = ["".join(rng.choice(syllables) for _ in range(3)) for _ in range(20_000)]
+    weights = list(itertools.accumulate(1 / i for i in range(1, len(vocabulary) + 1)))
+    out = []
+    for _ in range(n):
+        body = rng.choices(vocabulary, cum_weights=weights, k=words - 4)
+        out.append(
+            " ".join([*body[: words // 2], str(rng.randint(2, 99)), *body[words // 2 :], str(rng.randint(2, 99))])
+        )
+    return out
+
+
+def study(name: str, evals: list[str], others: list[str], copies: int) -> None:
+    rng = random.Random(1)
+    kinds: dict[str, Callable[[str], str]] = {
+        "exact": lambda t: t,
+        "re-cased": str.upper,
+        "re-spelled": lambda t: respelled(t, rng),
+        "re-punctuated": punctuated,
+        "10 % of words changed": lambda t: changed(t, rng),
+        "embedded": lambda t: f"{rng.choice(others)} {t} {rng.choice(others)}",
+        "embedded, 10 % changed": lambda t: f"{rng.choice(others)} {changed(t, rng)} {rng.choice(others)}",
+        "numbers swapped": lambda t: numbers(t, rng),
+    }
+    train = [f"{PREAMBLE} {t}" for t in others]
+    truth: dict[int, str] = {}
+    for kind, copy in kinds.items():
+        for text in rng.sample(evals, copies):
+            truth[len(train)] = kind
+            train.append(f"{PREAMBLE} {copy(text)}")
+    asked = [f"{PREAMBLE} {t}" for t in evals]
+    report = decontaminate(train, asked)
+    plain = plain_rule(train, asked)
+    rule = {h.position: h.rule for h in (*report.hits, *report.templates)}
+    print(f"\n{name}: {len(train)} training texts, {len(evals)} evaluation texts, one preamble in all of them")
+    print(f"{'kind':24} {'recall':>7} {'plain 8-gram':>13}  rules")
+    for kind in kinds:
+        places = [p for p, k in truth.items() if k == kind]
+        found = [rule[p] for p in places if p in rule]
+        names = ", ".join(f"{r} {found.count(r)}" for r in sorted(set(found)))
+        print(
+            f"{kind:24} {len(found) / len(places):7.2f} {sum(p in plain for p in places) / len(places):13.2f}  {names}"
+        )
+    false = [p for p in rule if p not in truth]
+    print(f"{'false hits':24} {len(false):7d} {len(plain - set(truth)):13d}  of {len(others)} clean texts", flush=True)
+
+
+def main() -> None:
+    copies = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    rng = random.Random(0)
+    study("made, 200 words", made(rng, 400, 200), made(rng, 2000, 200), copies)
+    study("made, 40 words", made(rng, 400, 40), made(rng, 2000, 40), copies)
+    if SHARED is not None:
+        lines = (SHARED / "gsm8k_model_solutions.jsonl").read_text(encoding="utf-8").splitlines()
+        questions = [json.loads(line)["question"] for line in lines]
+        study("GSM8K questions", questions[:400], questions[400:], copies)
+    else:
+        print("GSM8K questions: ../shared/data is not here")
+
+
+if __name__ == "__main__":
+    main()
