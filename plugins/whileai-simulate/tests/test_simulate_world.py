@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 import pytest
 
@@ -295,3 +295,72 @@ def test_own_faults_and_own_worlds() -> None:
     assert data.report.faults == {"strike": {"planned": 3, "fired": 3}}
     assert {Outcome()(row)["reward"] for row in data} == {0.0}
     assert "0x" not in json.dumps(data.provenance)
+
+
+# -- declared results -----------------------------------------------------------------------------------------
+
+
+class Line(TypedDict):
+    sku: str
+    quantity: int
+
+
+class Ticket(TypedDict):
+    ticket_id: str
+    status: Literal["open", "waiting", "closed"]
+    priority: Literal["low", "high"]
+    lines: list[Line]
+
+
+def _results(tools: list[Any], **axes: Any) -> list[tuple[str, Any]]:
+    """What every successful call of an honest run returned, with the tool's name."""
+    from whileai_kernel.messages import tool_calls
+    from whileai_simulate import honest_agent, simulate
+
+    pinned = {"tool_condition": ["success"], **axes}
+    data = simulate(honest_agent(), tools=tools, situations=80, repeats=1, axes=pinned)
+    found = []
+    for row in data:
+        for call in tool_calls(row["messages"]):
+            value = json.loads(call.result or "null")
+            if not (isinstance(value, dict) and "error" in value):
+                found.append((call.name, value))
+    assert found
+    return found
+
+
+def test_results_satisfy_the_declared_schema_in_every_state() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    from whileai_kernel.tools import tool
+
+    @tool(kind="read")
+    def get_ticket(ticket_id: str) -> Ticket: ...
+
+    @tool(kind="write")
+    def close_ticket(ticket_id: str) -> Ticket: ...
+
+    @tool(kind="write")
+    def cancel_parcel(parcel_id: str) -> dict[str, str]: ...
+
+    @tool(kind="read")
+    def get_parcel(parcel_id: str) -> dict[str, str]: ...
+
+    tools = [get_ticket, close_ticket, cancel_parcel, get_parcel]
+    checks = {t.name: jsonschema.Draft202012Validator(t.returns) for t in tools}
+    seen = set()
+    for name, value in _results(tools):
+        assert list(checks[name].iter_errors(value)) == [], (name, value)
+        seen.add((name, value.get("status")))
+    assert ("close_ticket", "closed") in seen, "the status that the schema spells is the one that a change leaves"
+    assert {n for n, _ in seen} == set(checks)
+
+
+def test_spellings_of_a_status_follow_the_schema() -> None:
+    status = {"type": "object", "properties": {"order_id": TEXT, "status": {"enum": ["new", "canceled"]}}}
+    tools = [
+        {**schema("get_order", "read", order_id=TEXT), "x-returns": status},
+        schema("cancel_order", "write", order_id=TEXT),
+    ]
+    domain = read_domain(tools)
+    assert domain.tools["cancel_order"].done == "canceled"
+    assert "canceled" in {v.get("status") for n, v in _results(tools, world_state=["exists"]) if n == "cancel_order"}

@@ -33,7 +33,7 @@ from whileai_simulate.lexicon import (
 )
 from whileai_simulate.schema import ALNUM, problems, sample, type_of
 
-__all__ = ["Record", "make_id", "make_person", "make_record", "value_for"]
+__all__ = ["Record", "flat", "make_id", "make_person", "make_record", "value_for"]
 
 Record = dict[str, Any]
 _POOL = 400
@@ -348,7 +348,7 @@ def make_record(domain: Domain, name: str, draw: Draw, person: Mapping[str, Any]
         for field_name, value in _usual(domain, name, draw, person).items():
             record.setdefault(field_name, value)
     if entity.values is not None:
-        record = _flat(record, entity.values)
+        record = flat(record, entity.values)
     status = entity.fields.get("status")
     if status is not None and status.get("enum"):
         open_ones = [s for s in status["enum"] if s not in CLOSED_STATUSES] or status["enum"]
@@ -358,7 +358,7 @@ def make_record(domain: Domain, name: str, draw: Draw, person: Mapping[str, Any]
     return record
 
 
-def _flat(record: Record, schema: Mapping[str, Any]) -> Record:
+def flat(record: Record, schema: Mapping[str, Any]) -> Record:
     """Return the record with every value as the schema wants it; what cannot be so is left out."""
     out: Record = {}
     for name, value in record.items():

@@ -333,7 +333,7 @@ def _apply_state(
         elif visible:
             half = info.done if info.mode == "change" else PARTLY.get(entity.name, "processed")
             _set_status(entity, record, partly(half), "begun and not finished")
-            record["pending_steps"] = ["confirmation"]
+            record["pending_steps"] = ["confirmation"] if entity.values is None else "confirmation"
     elif state == "unknown" and visible:
         _set_status(entity, record, "unknown", UNKNOWN_NOTE)
         record["note"] = UNKNOWN_NOTE

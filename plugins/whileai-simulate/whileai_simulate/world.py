@@ -28,7 +28,7 @@ from whileai_simulate.draw import Draw
 from whileai_simulate.entities import Domain, ToolInfo
 from whileai_simulate.faults import Fault, fault_result
 from whileai_simulate.lexicon import CLOSED_STATUSES, label, participle, words_of
-from whileai_simulate.records import Record, collection_field, make_id
+from whileai_simulate.records import Record, collection_field, flat, make_id
 from whileai_simulate.schema import problems
 from whileai_simulate.waiting import wait
 
@@ -285,6 +285,11 @@ class World:
 
     # -- reads ----------------------------------------------------------------------------------------------
 
+    def _shown(self, entity: str, record: Record) -> str:
+        """Return a record as the tools show it: with values of the declared type, where one is declared for all."""
+        values = self._domain.entities[entity].values
+        return _encode(record if values is None else flat(record, values))
+
     def _same_id(self, entity: str, record: Record, key: Any) -> bool:
         return bool(record.get(self._domain.entities[entity].id_field) == key)
 
@@ -301,7 +306,7 @@ class World:
             return self.note(info.name, arguments, "not_found", _not_found(entity, key), entity, key)
         cache_key = (entity, key)
         if entity in self._changed and key in self._changed[entity]:
-            text = _encode(record)
+            text = self._shown(entity, record)
         else:
             cached = self._cache.get(cache_key)
             text = cached if cached is not None else self._cache.setdefault(cache_key, _encode(record))
@@ -360,7 +365,7 @@ class World:
         elif is_partial(record) and status is not None:
             after["status"] = info.needs or self._domain.entities[entity].statuses[0]
         self._changed.setdefault(entity, {})[key] = after
-        return self.note(info.name, arguments, "changed", _encode(after), entity, key)
+        return self.note(info.name, arguments, "changed", self._shown(entity, after), entity, key)
 
     def _refusal(self, info: ToolInfo, record: Record, new: dict[str, Any], what: str, status: Any) -> str | None:
         if is_unknown(record):
@@ -394,7 +399,7 @@ class World:
                 if record.get("status") == "draft":
                     done = {**record, "status": self._domain.entities[entity].statuses[0]}
                     self._changed.setdefault(entity, {})[key] = done
-                    return self.note(info.name, arguments, "created", _encode(done), entity, key)
+                    return self.note(info.name, arguments, "created", self._shown(entity, done), entity, key)
                 text = _encode({"error": f"this {label(entity)} was already {participle(info.verb)}", id_field: key})
                 return self.note(info.name, arguments, "refused", text, entity, key)
         made = self._changed.get(entity, {})
@@ -402,7 +407,7 @@ class World:
         key = make_id(self._domain.entities[entity], draw)
         record = {id_field: key, **arguments, "status": self._domain.entities[entity].statuses[0]}
         self._changed.setdefault(entity, {})[key] = record
-        return self.note(info.name, arguments, "created", _encode(record), entity, key)
+        return self.note(info.name, arguments, "created", self._shown(entity, record), entity, key)
 
     # -- tools that touch no state --------------------------------------------------------------------------
 
