@@ -106,12 +106,25 @@ def enter_namespaces(root: str) -> list[str]:
     user, group = os.getuid(), os.getgid()
     _check(libc.unshare(flags | (_NEWUSER if user else 0)), "unshare")
     if user:
-        for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
-            Path(f"/proc/self/{name}").write_text(text, encoding="ascii", newline="\n")
+        _PROC.append(os.open("/proc", os.O_RDONLY | os.O_DIRECTORY))  # the new root has no /proc of its own yet
+        _map_ids(user, group)
     _build_root(libc, root)
     with contextlib.suppress(OSError):
         _check(libc.sethostname(b"sandbox", 7), "sethostname")
     return ["mount", "network", "ipc", *(["user"] if user else [])]
+
+
+_PROC: list[int] = []
+
+
+def _map_ids(user: int, group: int) -> None:
+    """Give a new user namespace this user and this group, and nobody else."""
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        fd = os.open(f"self/{name}", os.O_WRONLY, dir_fd=_PROC[0])
+        try:
+            os.write(fd, text.encode())
+        finally:
+            os.close(fd)
 
 
 def private_directory(disk_mb: int, uid: int) -> None:
@@ -122,7 +135,10 @@ def private_directory(disk_mb: int, uid: int) -> None:
         uid: Its owner, where this process is root.
     """
     libc = _libc()
-    _check(libc.unshare(_NEWNS | _NEWPID), "unshare processes")
+    user, group = os.getuid(), os.getgid()
+    _check(libc.unshare(_NEWNS | _NEWPID | (_NEWUSER if user else 0)), "unshare processes")
+    if user:  # a user namespace for each job, so that one candidate's processes do not count for another
+        _map_ids(user, group)
     _mount(libc, "tmpfs", "/tmp", "tmpfs", _MS_NOSUID | _MS_NODEV, f"size={disk_mb}m,mode=755,nr_inodes=20000")
     Path("/tmp/work").mkdir(mode=0o700)
     if os.getuid() == 0:

@@ -487,8 +487,10 @@ def run_tests(fd: int, job: dict[str, Any]) -> dict[str, Any]:
             _run_program(tree, scope, job["entry_point"], outcome)
     except CandidateGoneError as error:
         return {"gone": str(error), "results": outcome.results}
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         return {"error": f"the tests need the module {error.name}"}
+    except OSError as error:
+        return {"error": f"the tests cannot be run: {type(error).__name__}"}
     if not outcome.results:
         return {"error": "the tests check nothing"}
     return {"results": outcome.results}
