@@ -74,9 +74,11 @@ class _Exporter:
         names = [allow] if isinstance(allow, str) else list(allow)
         rows = getattr(rows, "pairs", rows)
         given: list[Mapping[str, Any]] = list(read_rows(rows) if isinstance(rows, str | Path) else rows)
+        tally = Tally(rows=len(given))
+        given = [row for row in map(_with_prompt, given) if not tally.misfit(row)]
         with stage("export", target=self.target, kind=chosen.kind, path=str(path), rows=len(given)) as st:
             findings = check_rows(given, st, names)
-            return self._write(target, given, Path(path), chosen, overwrite, names, findings)
+            return self._write(target, given, Path(path), chosen, overwrite, names, findings, tally)
 
     def read(self, path: str | Path) -> Iterator[Record]:
         """Yield the records of an exported file or folder, JSON columns decoded.
@@ -97,10 +99,10 @@ class _Exporter:
         overwrite: bool,
         allow: Collection[str],
         findings: list[Finding],
+        tally: Tally,
     ) -> ExportReport:
         folder = path.is_dir() or not path.suffix
         kind_of_file = options.file or ("parquet" if path.suffix == ".parquet" else "jsonl")
-        tally = Tally(rows=len(rows))
         columns = _columns(target, options, rows)
         records = self._records(target, rows, options, allow, tally, columns)
         with staging(path) as box:
@@ -157,6 +159,15 @@ class _Exporter:
                     continue
             record.update(column_values(sample.row, extra, tally.declared))
             yield as_text(record, own, tally.declared) if options.as_text else record
+
+
+def _with_prompt(row: Any) -> Any:
+    """Return a row that holds only messages with its first ask as prompt, so that it belongs to a task."""
+    if not isinstance(row, Mapping) or row.get("task_id") is not None or row.get("prompt"):
+        return row
+    messages = row.get("messages") if isinstance(row.get("messages"), list) else row.get("prompt")
+    asked = next((m for m in messages or () if isinstance(m, Mapping) and m.get("role") == "user"), None)
+    return {**row, "prompt": asked["content"]} if asked and isinstance(asked.get("content"), str) else row
 
 
 def shape_of(target: Target, options: Options) -> str:

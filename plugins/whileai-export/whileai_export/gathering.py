@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from whileai_export.options import Options
-from whileai_export.preparing import prepare
+from whileai_export.preparing import misfit, prepare
 from whileai_export.samples import Sample, conversation_samples, group_figures, pair_samples, prompt_of, rank_pair
 from whileai_export.targets import Target
 from whileai_kernel.errors import ParameterError
@@ -30,7 +30,13 @@ class Tally:
     notes: list[str] = field(default_factory=list)
     declared: set[str] = field(default_factory=set)
     unrolled: int = 0
-    figures: dict[str, Any] = field(default_factory=dict)
+
+    def misfit(self, row: Any) -> bool:
+        """Count something that cannot be a row of an export, and say whether it is one."""
+        reason = misfit(row)
+        if reason:
+            self.dropped[reason] += 1
+        return bool(reason)
 
 
 def gather(

@@ -14,7 +14,7 @@ Example:
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,8 +28,9 @@ from whileai_kernel.messages import (
     validate_messages,
     with_unique_ids,
 )
+from whileai_kernel.rows import task_key
 
-__all__ = ["REASONING", "Prepared", "conversation_of", "prepare", "quotes_privileged"]
+__all__ = ["REASONING", "Prepared", "conversation_of", "misfit", "prepare", "quotes_privileged"]
 
 REASONING = ("keep", "strip", "inline")
 MEDIA = ("drop", "keep")
@@ -83,6 +84,45 @@ def conversation_of(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     return messages
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_tool(value: Any) -> bool:
+    function = value.get("function", value) if isinstance(value, Mapping) else None
+    return isinstance(function, Mapping) and isinstance(function.get("name"), str)
+
+
+_SHAPES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "reward": ("a number from 0 to 1", lambda v: _is_number(v) and 0 <= v <= 1),
+    "threshold": ("a number", _is_number),
+    "status": ("text", lambda v: isinstance(v, str)),
+    "rollout_id": ("text", lambda v: isinstance(v, str | int)),
+    "split": ("text", lambda v: isinstance(v, str)),
+    "tools": ("a list of tool schemas", lambda v: isinstance(v, list | tuple) and all(map(_is_tool, v))),
+    "messages": ("a list of messages", lambda v: isinstance(v, list | tuple)),
+    "seeded": ("a list", lambda v: isinstance(v, list | tuple)),
+    **dict.fromkeys(
+        ("privileged", "lineage", "world", "policy", "scorer"), ("an object", lambda v: isinstance(v, Mapping))
+    ),
+}
+
+
+def misfit(row: Any) -> str:
+    """Return why something cannot be a row of an export at all (a field of the wrong type), or nothing."""
+    if not isinstance(row, Mapping):
+        return "is no row"
+    for name, (wanted, fits) in _SHAPES.items():
+        value = row.get(name)
+        if value is not None and not fits(value):
+            return f"{name} is not {wanted}"
+    try:
+        task_key(row)
+    except RowError as err:
+        return err.what.removeprefix("field task_id: ")
+    return ""
+
+
 def prepare(
     row: Mapping[str, Any],
     *,
@@ -112,9 +152,16 @@ def prepare(
     if bad_arguments not in BAD_ARGUMENTS:
         unknown_name("bad_arguments", bad_arguments, BAD_ARGUMENTS)
     try:
-        messages = conversation_of(row)
-    except RowError as err:
-        return Prepared(dropped=f"messages cannot be read ({err.what.split(': ')[-1]})")
+        return _prepared(row, reasoning, media, bad_arguments, empty, allow)
+    except (RowError, TypeError, AttributeError, KeyError) as err:
+        what = err.what.split(": ")[-1] if isinstance(err, RowError) else f"{type(err).__name__}: {err}"
+        return Prepared(dropped=f"messages cannot be read ({what})"[:200])
+
+
+def _prepared(
+    row: Mapping[str, Any], reasoning: str, media: str, bad_arguments: str, empty: str, allow: Collection[str]
+) -> Prepared:
+    messages = conversation_of(row)
     if not any(m["role"] == "assistant" for m in messages):
         return Prepared(dropped="no reply")
     if "quotes_privileged" not in allow and quotes_privileged(row, messages):
