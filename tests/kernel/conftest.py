@@ -17,7 +17,8 @@ import pytest
 from hypothesis import settings
 
 settings.register_profile("kernel", deadline=None, derandomize=True, max_examples=60)
-settings.load_profile("kernel")
+settings.register_profile("thorough", deadline=None, max_examples=400)
+settings.load_profile(os.environ.get("WHILEAI_TEST_PROFILE", "kernel"))
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNEL_PARTS = (

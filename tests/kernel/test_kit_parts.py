@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import itertools
 import json
 import random
@@ -550,19 +551,18 @@ def command(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
 
     def make(name: str, head: str = "", help_: str | None = "how many"):
-        import importlib
-
-        (tmp_path / "numpy.py").write_text("", encoding="utf-8")
         (tmp_path / f"{name}.py").write_text(COMMAND.format(head=head, help=help_), encoding="utf-8")
         return importlib.import_module(name).Command
 
     return make
 
 
-def test_commands(failed_checks, command):
+def test_commands(failed_checks, command, tmp_path):
     assert failed_checks("commands", command("kit_command_good")) == {}
     assert set(failed_checks("commands", command("kit_command_mute", help_=None))) == {"explains_itself"}
-    heavy = command("kit_command_heavy", head="if __name__ != 'kit_command': import numpy")
+    # What counts is what a fresh interpreter loads; this one must not be left with a module that is not there.
+    heavy = command("kit_command_heavy", head="import sys\nif 'pytest' not in sys.modules:\n    import litellm")
+    (tmp_path / "litellm.py").write_text("", encoding="utf-8")
     assert set(failed_checks("commands", heavy)) == {"loads_light"}
 
 

@@ -40,7 +40,8 @@ from whileai_kernel.lifecycle import Finding
 from whileai_kernel.rowio import read_rows
 from whileai_kernel.settings import Settings
 
-MODULES = sorted(m.name for m in pkgutil.iter_modules(whileai_kernel.__path__))
+PREFIX = "whileai_kernel."
+MODULES = sorted(m.name.removeprefix(PREFIX) for m in pkgutil.walk_packages(whileai_kernel.__path__, PREFIX))
 
 
 # --- docstrings ---
