@@ -628,3 +628,27 @@ def test_free_form_columns_as_text_for_old_loaders(tmp_path: Path) -> None:
     assert json.loads(record["messages"])[0]["role"] == "system"
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["columns"] == {"messages": "text", "tools": "text"}
+
+
+def test_the_path_says_what_is_written(tmp_path: Path) -> None:
+    import gzip
+
+    export([agent_row()], tmp_path / "a.jsonl")
+    for _ in range(2):
+        report = export([agent_row()], tmp_path / "a.jsonl.gz")
+    assert not report.details["changed"]
+    assert gzip.decompress((tmp_path / "a.jsonl.gz").read_bytes()) == (tmp_path / "a.jsonl").read_bytes()
+    assert list(Chat().read(tmp_path / "a.jsonl.gz")) == lines(tmp_path / "a.jsonl")
+    export([agent_row()], f"{tmp_path}/out.v1/")
+    assert (tmp_path / "out.v1" / "train.jsonl").is_file()
+    with pytest.raises(ParameterError, match=r"writes no \.csv file"):
+        export([agent_row()], tmp_path / "a.csv")
+
+
+def test_rows_of_messages_alone_belong_to_the_task_of_their_first_ask(tmp_path: Path) -> None:
+    chats = [
+        {"messages": [{"role": "user", "content": q}, {"role": "assistant", "content": "x"}]} for q in ("a", "a", "b")
+    ]
+    report = export([*chats, {"reward": 7}, "no row"], tmp_path / "a.jsonl")  # type: ignore[list-item]
+    assert len({r["task_id"] for r in lines(tmp_path / "a.jsonl")}) == 2
+    assert report.dropped == {"reward is not a number from 0 to 1": 1, "is no row": 1}

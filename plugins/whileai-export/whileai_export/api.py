@@ -54,5 +54,6 @@ def export(
         from whileai_kernel.rowio import read_rows
 
         source = list(read_rows(rows))
-    report: ExportReport = exporter.export(source, Path(path), overwrite=overwrite, allow=allow, **options)
+    place: Any = path if hasattr(exporter, "target") else Path(path)  # a / at the end says that it is a folder
+    report: ExportReport = exporter.export(source, place, overwrite=overwrite, allow=allow, **options)
     return report

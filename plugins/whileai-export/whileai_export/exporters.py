@@ -27,12 +27,16 @@ from whileai_export.manifest import manifest_of, write_manifest
 from whileai_export.options import Options
 from whileai_export.settings import trainer_settings
 from whileai_export.targets import TARGETS, Record, Target, token_ids
+from whileai_kernel.errors import ParameterError
 from whileai_kernel.lifecycle import Finding, check_rows, stage
 from whileai_kernel.protocols import ExportReport
 from whileai_kernel.rowio import read_rows
 from whileai_kernel.rows import passed, task_key
 
 __all__ = ["TRL", "Anthropic", "Chat", "OpenAI", "Options", "ShareGPT"]
+
+SUFFIXES = (".jsonl", ".ndjson", ".json", ".gz", ".parquet")
+"""Endings of the files that an export writes; `.gz` is compressed JSON Lines."""
 
 
 class _Exporter:
@@ -71,6 +75,7 @@ class _Exporter:
         """
         target = TARGETS[self.target]
         chosen = Options.of(target, options)
+        folder = _is_folder(path)
         names = [allow] if isinstance(allow, str) else list(allow)
         rows = getattr(rows, "pairs", rows)
         given: list[Mapping[str, Any]] = list(read_rows(rows) if isinstance(rows, str | Path) else rows)
@@ -78,7 +83,7 @@ class _Exporter:
         given = [row for row in map(_with_prompt, given) if not tally.misfit(row)]
         with stage("export", target=self.target, kind=chosen.kind, path=str(path), rows=len(given)) as st:
             findings = check_rows(given, st, names)
-            return self._write(target, given, Path(path), chosen, overwrite, names, findings, tally)
+            return self._write(target, given, Path(path), folder, chosen, overwrite, names, findings, tally)
 
     def read(self, path: str | Path) -> Iterator[Record]:
         """Yield the records of an exported file or folder, JSON columns decoded.
@@ -95,13 +100,13 @@ class _Exporter:
         target: Target,
         rows: list[Mapping[str, Any]],
         path: Path,
+        folder: bool,
         options: Options,
         overwrite: bool,
         allow: Collection[str],
         findings: list[Finding],
         tally: Tally,
     ) -> ExportReport:
-        folder = path.is_dir() or not path.suffix
         kind_of_file = options.file or ("parquet" if path.suffix == ".parquet" else "jsonl")
         columns = _columns(target, options, rows)
         records = self._records(target, rows, options, allow, tally, columns)
@@ -159,6 +164,24 @@ class _Exporter:
                     continue
             record.update(column_values(sample.row, extra, tally.declared))
             yield as_text(record, own, tally.declared) if options.as_text else record
+
+
+def _is_folder(path: str | Path) -> bool:
+    """Say whether an export goes to a folder; a file must have a suffix that says what is written.
+
+    Raises:
+        ParameterError: The suffix is of no file that an export writes.
+    """
+    place = Path(path)
+    if place.is_dir() or str(path).endswith(("/", "\\")) or not place.suffix:
+        return True
+    if place.suffix.lower() not in SUFFIXES:
+        raise ParameterError(
+            f"an export writes no {place.suffix} file",
+            why=f"it writes {', '.join(SUFFIXES)}, and folders",
+            fix=f"name {place.with_suffix('.jsonl').name}, or a folder with / at its end",
+        )
+    return False
 
 
 def _with_prompt(row: Any) -> Any:

@@ -17,6 +17,7 @@ Example:
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import os
@@ -113,14 +114,14 @@ def write_jsonl(
                 if out is not None:
                     _close(out)
                     parts.append((Path(out.name), rows))
-                out = (path.parent / f".part-{len(parts):05d}").open("wb", buffering=1 << 20)
+                out = _open_part(path, len(parts))
                 size = rows = 0
             line = encode_record(record, known)
             out.write(line)
             size += len(line)
             rows += 1
         if out is None:
-            out = (path.parent / ".part-00000").open("wb")
+            out = _open_part(path, 0)
     finally:
         if out is not None:
             _close(out)
@@ -128,11 +129,29 @@ def write_jsonl(
     return [measured(_named(part, path, n, len(parts)), count) for n, (part, count) in enumerate(parts)]
 
 
+class _Packed(gzip.GzipFile):
+    """Gzip with a fixed header, so that equal records give equal bytes."""
+
+    def __init__(self, raw: Any) -> None:
+        self.raw_file = raw
+        super().__init__(filename="", mode="wb", fileobj=raw, mtime=0)
+        self.name = raw.name
+
+
+def _open_part(path: Path, number: int) -> Any:
+    raw = (path.parent / f".part-{number:05d}").open("wb", buffering=1 << 20)
+    return _Packed(raw) if path.suffix == ".gz" else raw
+
+
 def _close(out: Any) -> None:
-    if not out.closed:
-        out.flush()
-        os.fsync(out.fileno())
+    if out.closed:
+        return
+    raw = getattr(out, "raw_file", out)
+    if raw is not out:
         out.close()
+    raw.flush()
+    os.fsync(raw.fileno())
+    raw.close()
 
 
 def _named(part: Path, path: Path, number: int, total: int) -> Path:

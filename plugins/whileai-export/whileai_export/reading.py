@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,7 +42,9 @@ def read_records(path: Path) -> Iterator[dict[str, Any]]:
 
             yield from read_parquet(file)
             continue
-        with file.open("rb") as stream:
+        with file.open("rb") as raw:
+            packed = raw.read(2) == b"\x1f\x8b"
+        with gzip.open(file, "rb") if packed else file.open("rb") as stream:
             for number, line in enumerate(stream, start=1):
                 if not line.strip():
                     continue
