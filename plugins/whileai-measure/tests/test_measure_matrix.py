@@ -17,6 +17,7 @@ from whileai_measure import (
     eval_variance,
     extract,
     holdout_size,
+    judge_agreement,
     pass_at,
     stop_when,
 )
@@ -94,6 +95,7 @@ CALLS: dict[str, Callable[[Rows], Any]] = {
     "compare after": lambda rows: compare(good(), rows),
     "eval_variance": lambda rows: eval_variance(rows, good()),
     "holdout_size": lambda rows: holdout_size(0.05, rows=rows),
+    "judge_agreement": judge_agreement,
     "coverage_gap": coverage_gap,
     "stop_when": lambda rows: _rule()(rows),
 }

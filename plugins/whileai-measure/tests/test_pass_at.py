@@ -116,7 +116,7 @@ def test_not_scored_is_counted_and_bounded() -> None:
     assert report.hat[2].tasks == 1
     text = str(report)
     assert "2 of 5 rows not scored (1 missing, 1 timeout)" in text and "0.33..0.83" in text
-    assert "1 have fewer than 2 scored rollouts (a)" in text
+    assert "1 has fewer than 2 scored rollouts (a)" in text
 
 
 def test_nothing_scored_gives_no_number() -> None:
@@ -322,3 +322,10 @@ def test_the_order_of_rows_does_not_matter(kind: str) -> None:
     got = pass_at([rows[i] for i in rng.permutation(len(rows))], interval=kind, threshold=0.5)
     assert got.mean_reward.low == pytest.approx(want.mean_reward.low, abs=1e-12)
     assert got.pass_1.high == pytest.approx(want.pass_1.high, abs=1e-12)
+
+
+def test_uneven_weights_widen_every_interval() -> None:
+    rows = rows_of({f"t{i}": [1, float(i % 2), float(i % 3 > 0), 0] for i in range(40)})
+    even, uneven = pass_at(rows, k=2), pass_at(rows, k=2, weight={f"t{i}": 9 if i < 8 else 1 for i in range(40)})
+    assert uneven.hat[2].width > even.hat[2].width
+    assert pass_at(rows, k=2, weight={f"t{i}": 3 for i in range(40)}).hat[2].width == pytest.approx(even.hat[2].width)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from whileai_measure.coverage import CoverageGap, coverage_gap
     from whileai_measure.estimators import pass_at_k, pass_hat_k
     from whileai_measure.intervals import Estimate, mean_interval
+    from whileai_measure.judged import JudgeAgreement, judge_agreement
     from whileai_measure.passat import PassAt, pass_at
     from whileai_measure.power import EvalPower, HoldoutSize, detectable_effect, eval_power, holdout_size
     from whileai_measure.raters import (
@@ -46,6 +47,7 @@ _HOMES = {
     "coverage": ("CoverageGap", "coverage_gap"),
     "estimators": ("pass_at_k", "pass_hat_k"),
     "intervals": ("Estimate", "mean_interval"),
+    "judged": ("JudgeAgreement", "judge_agreement"),
     "passat": ("PassAt", "pass_at"),
     "power": ("EvalPower", "HoldoutSize", "detectable_effect", "eval_power", "holdout_size"),
     "raters": (
@@ -79,6 +81,7 @@ __all__ = [
     "EvalPower",
     "EvalVariance",
     "HoldoutSize",
+    "JudgeAgreement",
     "NoiseBand",
     "PassAt",
     "SelfCheck",
@@ -93,6 +96,7 @@ __all__ = [
     "eval_variance",
     "extract",
     "holdout_size",
+    "judge_agreement",
     "krippendorff_alpha",
     "length_effect",
     "mean_interval",

@@ -110,7 +110,7 @@ def blocks(source: RowsLike, unread: list[str] | None = None) -> Iterator[Block]
 
         source = read_file(Path(source), unread)
     top = type(source).__module__.partition(".")[0]
-    if top in FRAMES and hasattr(source, "columns"):
+    if top in FRAMES and hasattr(type(source), "columns"):
         yield Block(None, _frame(source, top), 0)
         return
     if isinstance(source, Mapping | bytes) or not isinstance(source, Iterable):

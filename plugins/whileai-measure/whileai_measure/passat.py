@@ -284,6 +284,9 @@ def _report(
     def estimate(values: Floats, keep: Any, **extra: Any) -> Estimate:
         at = np.flatnonzero(have)[keep]
         w = None if weights is None else weights[at]
+        if w is not None and w.sum() > 0 and "model_variance" in extra:
+            uneven = len(w) * float(w @ w) / float(w.sum()) ** 2  # what uneven weights cost, as a factor of variance
+            extra = {"ceiling": extra["ceiling"] / uneven, "model_variance": extra["model_variance"] * uneven}
         if not len(at) or (w is not None and w.sum() == 0):
             return Estimate(None, None, None, 0, 0, None, options.kind, options.confidence)
         return mean_interval(
@@ -422,13 +425,14 @@ def _notes(
     unscored = int((seen & ~have).sum())
     if unscored:
         names = _names([columns.tasks[i] for i in np.flatnonzero(seen & ~have)[: NAMES_SHOWN.value]], unscored)
-        notes.append(f"{unscored} tasks have no scored rollout and are left out: {names}")
+        what = "task has" if unscored == 1 else "tasks have"
+        notes.append(f"{unscored} {what} no scored rollout and {'is' if unscored == 1 else 'are'} left out: {names}")
     cut = int(columns.truncated[every].sum())
     if cut:
         share = cut / len(columns.code)
         failing = int((columns.truncated & (columns.passed == 0)).sum())
         notes.append(
-            f"{cut} of {len(columns.code)} rows ({share:.0%}) were cut by the length limit (finish_reason length), "
+            f"{cut} of {len(columns.code)} rows ({share:.0%}) were cut before they ended (length or step limit), "
             f"{failing} of them fail: a cut reply is no evidence of a wrong answer"
         )
     failed = int(columns.failed[every].sum())
@@ -442,7 +446,7 @@ def _notes(
             names = _names([columns.tasks[i] for i in np.flatnonzero(have & (n < size))[: NAMES_SHOWN.value]], short)
             notes.append(
                 f"pass^{size} and pass@{size} rest on {at[size].tasks} of {int(have.sum())} tasks: "
-                f"{short} have fewer than {size} scored rollouts ({names})"
+                f"{short} {'has' if short == 1 else 'have'} fewer than {size} scored rollouts ({names})"
             )
     if pass_1.value is not None and pass_1.units == 1:
         unit = "task" if pass_1.tasks == 1 else "cluster"

@@ -11,6 +11,11 @@ from whileai_kernel import hookimpl
 def wai_register_statistics(register: Any) -> None:
     """Register the statistics."""
     register("pass_at", "whileai_measure.passat:pass_at", summary="pass@1, pass^k, pass@k with intervals over tasks.")
+    register(
+        "judge_agreement",
+        "whileai_measure.judged:judge_agreement",
+        summary="A scorer against labels: accuracy, kappa, AC1, and the pass rate corrected for its errors.",
+    )
     register("coverage_gap", "whileai_measure.coverage:coverage_gap", summary="Situations and tools never reached.")
 
 

@@ -166,6 +166,9 @@ def verdict_of(
         notes.append(f"not paired and left out: {', '.join(parts)}")
     for side, where in ((sides.a, "before"), (sides.b, "after")):
         notes += [f"{where}: {note}" for note in side.left_out()]
+    for name in guarded:
+        if changes[name].verdict == "inconclusive":
+            notes.append(f"must not regress, and could not be tested: {safe(name)}: {changes[name].sentence}")
     lost = [n for n in (*sides.a.markers, *sides.b.markers) if n not in changes]
     if lost:
         notes.append(f"markers on one side only: {_few(dict.fromkeys(lost))}")
