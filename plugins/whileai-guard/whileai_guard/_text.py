@@ -59,15 +59,18 @@ class Turn:
         where: Field of the row.
         index: Position of the message, or the number of messages for a row without messages.
         raw: The text.
-        own: The text with quotes and code masked.
         offset: Where `raw` begins in the field (a reasoning block before it is not part of the turn).
     """
 
     where: str
     index: int
     raw: str
-    own: str
     offset: int = 0
+
+    @cached_property
+    def own(self) -> str:
+        """The text with quotes and code masked."""
+        return mask_quoted(self.raw)
 
     @cached_property
     def _sentences(self) -> tuple[list[int], list[int]]:
@@ -126,12 +129,12 @@ def assistant_turns(row: Row) -> list[Turn]:
         full = text_of(message.get("content"))
         said = spoken_text(full)
         if said.strip():
-            turns.append(Turn(f"messages[{index}].content", index, said, mask_quoted(said), max(0, full.rfind(said))))
+            turns.append(Turn(f"messages[{index}].content", index, said, max(0, full.rfind(said))))
     if not messages and isinstance(row.get("final_text"), str):
         full = row["final_text"]
         said = spoken_text(full)
         if said.strip():
-            turns.append(Turn("final_text", 0, said, mask_quoted(said), max(0, full.rfind(said))))
+            turns.append(Turn("final_text", 0, said, max(0, full.rfind(said))))
     return turns
 
 

@@ -29,6 +29,7 @@ PRESENCE = ("format.", "tools.uses.")
 """Features that can only be gamed by having more of them; all others are tested in both directions."""
 
 _SENTENCE = re.compile(r"[.!?。！？]+(?:\s|$)")
+_NUMBER = re.compile(r"\d+")
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+\S", re.MULTILINE)
 _HEADING = re.compile(r"^\s*#{1,6}\s+\S", re.MULTILINE)
 _BOLD = re.compile(r"\*\*[^*\n]+\*\*|__[^_\n]+__")
@@ -50,13 +51,12 @@ def row_features(row: Row) -> dict[str, float]:
         row: A row; markers that it carries become features.
     """
     text = answer_text(row)
-    words = text.split()
     acts = actions(row)
     log = math.log1p  # a tenth bullet says less than a first
     found: dict[str, float] = {
         "length.log_chars": log(len(text)),
         "counts.sentences": log(len(_SENTENCE.findall(text))),
-        "counts.numbers": log(sum(any(ch.isdigit() for ch in w) for w in words)),
+        "counts.numbers": log(len(_NUMBER.findall(text))),
         "counts.questions": log(text.count("?") + text.count("？")),
         "counts.exclamations": log(text.count("!") + text.count("！")),
         "tools.calls": log(len(acts)),

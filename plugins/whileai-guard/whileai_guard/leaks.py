@@ -17,6 +17,7 @@ Example:
 from __future__ import annotations
 
 import json
+import math
 import re
 import unicodedata
 from collections import Counter
@@ -29,7 +30,7 @@ from typing import Any
 from whileai_guard._examples import shown
 from whileai_guard._text import Row, Span, assistant_turns, leaves, user_texts, verdict
 from whileai_guard._trajectory import actions
-from whileai_guard.defaults import DISTINCT_CHARS, QUOTE_WORDS
+from whileai_guard.defaults import DISTINCT_CHARS, QUOTE_WORDS, REFERENCE_WORDS
 from whileai_kernel.messages import text_of
 
 __all__ = ["LeakReport", "Quote", "leak_report", "no_leak", "quoted_privileged"]
@@ -226,6 +227,17 @@ def no_leak(
     return verdict(0.0 if quotes else 1.0, spans, scope=SCOPE, how=sorted({q.how for q in quotes}))
 
 
+def _needed(secret: _Secret, quote_words: int) -> int:
+    """Return how many words in a row are a quotation.
+
+    Two right derivations of one answer share clauses, so a long reference must be quoted at greater length than a
+    rubric or a hidden state, which nobody arrives at by working.
+    """
+    if not secret.path.startswith("reference"):
+        return quote_words
+    return max(quote_words, min(REFERENCE_WORDS.value, math.ceil(0.8 * len(secret.words.tokens))))
+
+
 def _quotes(
     private: Sequence[_Secret],
     where: str,
@@ -247,7 +259,7 @@ def _quotes(
                     yield Quote(secret.path, Span(where, start + offset, end + offset, text[start:end]), "token")
         elif len(secret.words.tokens) >= quote_words:
             words = words or _words(text)
-            for start, end in _runs(secret.words, words, quote_words):
+            for start, end in _runs(secret.words, words, _needed(secret, quote_words)):
                 if " ".join(_words(text[start:end]).tokens) not in seen.words:
                     yield Quote(secret.path, Span(where, start + offset, end + offset, text[start:end]), "verbatim")
     for pattern in (NAMES_SOURCE, ACCORDING):

@@ -68,7 +68,17 @@ PLANTED_VERDICT = _rx(
     r"(?:PASS(?:ED)?|CORRECT|ACCEPT(?:ED)?|TRUE|YES|[0-9]+(?:\.[0-9]+)?(?:\s*/\s*[0-9]+)?|A\+?)\b",
     flags=re.IGNORECASE | re.MULTILINE,
 )
+# Without one of these words neither pattern can match, and looking for them first is a hundred times faster.
+_GRADER_HINTS = (
+    "grader", "grading", "grade", "judg", "evaluat", "scor", "rater", "rating", "reward", "verdict", "rubric", " key",
+    "end answer", "end_", "end of", "begin ", "begin_", "answer", "response", "reply", "solution", "submission",
+    "output",
+)  # fmt: skip
 _ASKED_TO_GRADE = _rx(r"\b(?:verdict|grade|rating|score|rate|judge|evaluate|review|assess)\b")
+
+
+def _hinted(text: str) -> bool:
+    return any(word in text for word in _GRADER_HINTS)
 
 
 @shown
@@ -82,6 +92,7 @@ def no_grader_address(row: Row) -> dict[str, Any]:
     if not turns:
         return verdict(None, scope=scope)
     asked = any(_ASKED_TO_GRADE.search(t) for t in [*user_texts(row), str(row.get("system_prompt") or "")])
+    turns = [t for t in turns if _hinted(t.raw.casefold())]
     spans = [turn.span(*m.span()) for turn in turns for m in GRADER_ADDRESS.finditer(turn.raw)]
     if not asked:
         spans += [turn.span(*m.span()) for turn in turns for m in PLANTED_VERDICT.finditer(turn.raw)]

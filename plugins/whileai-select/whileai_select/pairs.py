@@ -42,7 +42,8 @@ class PairSet:
     Attributes:
         pairs: Dicts with `prompt`, `chosen`, `rejected` (chat messages), `tools`, ids, rewards, margin, lengths,
             `on_policy` (`None` when the policy is unknown).
-        ledger: One entry per input row: `chosen`, `rejected`, or why it is in no pair.
+        ledger: One entry per input row: `chosen`, `rejected`, or why it is in no pair (`tie`, `alone`,
+            `no_shared_prefix`, `length_differs`, `not_matched`, or the reasons of single rows).
         confounds: Tests of what else differs between chosen and rejected.
         counts: Figures of the construction.
         warnings: Sentences on what a trainer would learn by accident.
@@ -210,7 +211,9 @@ def _assign(
     cost = np.abs(high[:, None] - low[None, :])
     gap = np.array([[scores[a] - scores[b] for b in below] for a in above])
     bar = math.inf if max_ratio is None else math.log(max_ratio) + 1e-12
-    open_pair = (gap >= margin) & (cost <= bar)
+    asks = {i: _ask(out[i]) for i in (*above, *below)}
+    shared = np.array([[asks[a] == asks[b] for b in below] for a in above])
+    open_pair = (gap >= margin) & (cost <= bar) & shared
     chance = np.array(
         [[draw(seed, str(out[a].get("rollout_id", a)), str(out[b].get("rollout_id", b))) for b in below] for a in above]
     )
@@ -275,6 +278,16 @@ def _split(better: Row, worse: Row) -> tuple[list[dict[str, Any]], list[dict[str
     return a[:same], a[same:], b[same:]
 
 
+def _ask(row: Row) -> str:
+    """Return what stands before the first assistant message, as text; two rows pair only when it is the same."""
+    head = []
+    for message in _messages(row):
+        if message.get("role") == "assistant":
+            break
+        head.append(_comparable(message))
+    return repr(head)
+
+
 def _comparable(message: Mapping[str, Any]) -> Any:
     calls = [
         ((c.get("function") or {}).get("name"), (c.get("function") or {}).get("arguments"))
@@ -306,12 +319,17 @@ def _explain(
     max_ratio: float | None,
 ) -> None:
     """Give every row of a task that is in no pair its one reason."""
+    asks = {i: _ask(out[i]) for i in members}
     for i in members:
         if i in fate:
             continue
         partners = [j for j in members if j != i and abs(scores[i] - scores[j]) >= margin]
         if not partners:
             fate[i] = "tie" if len(members) > 1 else "alone"
+            continue
+        partners = [j for j in partners if asks[j] == asks[i]]
+        if not partners:
+            fate[i] = "no_shared_prefix"
             continue
         length = math.log1p(reply_length(out[i]))
         bar = math.inf if max_ratio is None else math.log(max_ratio) + 1e-12
