@@ -44,6 +44,8 @@ _MODULE = "whileai_verify.work_math"
 _MATHS = re.compile(r"[\d\\$=<>^√π∞½¼¾]")
 _SPAN = re.compile(r"\$\$([^$]+)\$\$|\$([^$]+)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.S)
 
+_JOINED = re.compile(r"\s*(?:,|;|,?\s*(?:and|or|and/or)|\\text\{ ?(?:and|or) ?\})\s*", re.I)
+
 
 def _usable(marker: str, value: str) -> bool:
     """Return whether a marked value can be an answer at all; prose after "the answer is" is passed over."""
@@ -52,6 +54,8 @@ def _usable(marker: str, value: str) -> bool:
 
 def math_answer(reply: str) -> str | None:
     """Return the answer of a reply: the last marked one, else the reply when it is short, else its last formula.
+
+    Formulas that only a comma, "and" or "or" parts are one answer together: `$x=1$ and $x=2$` is a list.
 
     Returns:
         The answer as written, or `None` when the reply has none.
@@ -64,10 +68,16 @@ def math_answer(reply: str) -> str | None:
     text = reply.strip()
     if "\n" not in text and len(text) <= 200 and not re.search(r"[A-Za-z]{3,} [A-Za-z]{2,} [A-Za-z]{2,}", text):
         return text
-    spans = _SPAN.findall(text[-20_000:])
-    if spans:
-        return str(next(s for s in spans[-1] if s))
-    return last_number(text)
+    tail = text[-20_000:]
+    spans = list(_SPAN.finditer(tail))
+    if not spans:
+        return last_number(text)
+    said = [next(g for g in spans[-1].groups() if g)]
+    for earlier, later in zip(reversed(spans[:-1]), reversed(spans), strict=False):
+        if not _JOINED.fullmatch(tail[earlier.end() : later.start()]):
+            break
+        said.insert(0, next(g for g in earlier.groups() if g))
+    return ", ".join(said)
 
 
 class MathEqual:

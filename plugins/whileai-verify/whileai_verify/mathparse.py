@@ -66,7 +66,7 @@ _GREEK = [
 _RELATIONS = {
     "=": "=", "<": "<", ">": ">", "\\le": "<=", "\\leq": "<=", "\\leqslant": "<=", "\\ge": ">=",
     "\\geq": ">=", "\\geqslant": ">=", "\\ne": "!=", "\\neq": "!=", "\\lt": "<", "\\gt": ">",
-    "\\approx": "=", "\\equiv": "==", "<=": "<=", ">=": ">=", "!=": "!=", "==": "=",
+    "\\approx": "~", "\\equiv": "==", "<=": "<=", ">=": ">=", "!=": "!=", "==": "=",
 }  # fmt: skip
 _TOKEN = re.compile(
     r"\s*(?:(?P<rep>\d+\.\d*(?:\\overline\s*\{\d+\}|\\bar\s*\{\d+\}|\\dot\s*\{\d\}|\(\d+\)(?!\d)))"
@@ -164,8 +164,8 @@ def _text_tokens(inner: str) -> list[Token]:
     unit = re.sub(r"\s+", " ", low)
     if unit in UNITS:
         return [Token(("unit", unit))]
-    if len(words) == 1 and words.isalpha():
-        return [Token(("let", words))]
+    if re.fullmatch(r"\(?[A-Za-z]\)?", words):
+        return [Token(("let", words.strip("()")))]
     return [Token(("words", words))]
 
 
@@ -294,6 +294,9 @@ def _answer(tokens: list[Token]) -> Tree:
     union = _split(tokens, lambda t: t.text == "\\cup")
     if len(union) > 1:
         return ("union", [_answer(p) for p in union])
+    ratio = _split(tokens, lambda t: t.text == ":")
+    if len(ratio) > 1 and all(ratio):
+        return ("seq", ":", ":", [_answer(p) for p in ratio])
     commas = _split(tokens, lambda t: t.text == ",")
     if len(commas) > 1:
         return ("list", _spread([_answer(p) for p in commas if p]))
@@ -367,6 +370,9 @@ def _relation(tokens: list[Token]) -> Tree | None:
     if not chain:
         return None
     chain.append(tokens[start:])
+    chain = _without_approximations(chain)
+    if len(chain) == 1:
+        return _answer(chain[0])
     if chain[0] == []:
         chain = chain[2:]
         if len(chain) == 1:
@@ -380,6 +386,18 @@ def _relation(tokens: list[Token]) -> Tree | None:
         else:
             sides.append(_scalar(side)[1])
     return ("rel", sides)
+
+
+def _without_approximations(chain: list[Any]) -> list[Any]:
+    """Cut a chain before its approximations, unless a name alone stands before them: `x \\approx 4.24`."""
+    for at in range(1, len(chain), 2):
+        if chain[at] != "~":
+            continue
+        if at == 1 and len(chain[0]) <= 1 and not (chain[0] and chain[0][0].kind in ("num", "rep")):
+            chain = [*chain[:at], "=", *chain[at + 1 :]]
+            continue
+        return chain[:at]
+    return chain
 
 
 def _applied(tokens: list[Token]) -> str:

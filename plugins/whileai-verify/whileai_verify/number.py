@@ -192,7 +192,9 @@ _TOKEN = re.compile(
     rf"(?<![\w.,^])(?:(?<![\d)\]\w]\s)(?<![\d)\]])[-−–])?(?:[{_CURRENCY}]\s?)?(?:(?<=[{_CURRENCY}])[-−–])?"
     rf"(?:\d+\s+\d+/\d+|{_DIGITS}\s?/\s?{_DIGITS}|(?:{_DECIMAL})(?:[eE][+-]?\d{{1,6}})?)(?:\s?(?:\\?%|percent\b))?"
 )
-_HEDGE = re.compile(r"^[\s*_$`\"')]*(?:,\s*)?(?:or|or maybe|or perhaps|maybe|and/or|to|/|-|–)[\s*_$`\"'(]*$", re.I)
+_HEDGE = re.compile(
+    r"^[\s*_$`\"')]*(?:,\s*)?(?:or|or maybe|or perhaps|maybe|and|and/or|to|,|&|/|-|–)[\s*_$`\"'(]*$", re.I
+)
 _GLUED = re.compile(r"[A-Za-z_°\\^]")
 _TAIL = 20_000
 

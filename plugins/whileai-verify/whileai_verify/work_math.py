@@ -300,7 +300,7 @@ def _value(x: Any, point: dict[Any, Any]) -> Any:
 
 def _equal(a: Tree, b: Tree, opt: _Options) -> bool:
     """Return whether two answers are equal; the order of the arguments does not matter."""
-    a, b = _expand(a), _expand(b)
+    a, b = _name_first(_expand(a)), _name_first(_expand(b))
     if a[0] == "rel" and b[0] != "rel":
         return _relation_and_other(a, b, opt)
     if b[0] == "rel" and a[0] != "rel":
@@ -335,6 +335,15 @@ def _equal(a: Tree, b: Tree, opt: _Options) -> bool:
             for p, q in zip(a[1], b[1], strict=True)
         )
     return False
+
+
+def _name_first(tree: Tree) -> Tree:
+    """Write `2 = x` as `x = 2`."""
+    if tree[0] == "rel" and len(tree[1]) == 3:
+        left, op, right = tree[1]
+        if op == "=" and right[0] == "sym" and not _has_symbol(left):
+            return ("rel", [right, op, left])
+    return tree
 
 
 def _as_matrix(seq: Tree) -> list[list[Tree]] | None:
@@ -516,7 +525,12 @@ _LOW, _HIGH = ("neg", ("const", "oo")), ("const", "oo")
 
 def _solution_set(tree: Tree) -> list[Piece] | None:
     """Return the intervals of an answer that is a set of real numbers, or `None`."""
-    if tree[0] == "seq" and len(tree[3]) == 2 and all(i[0] == "scalar" and not i[2] and not i[3] for i in tree[3]):
+    if (
+        tree[0] == "seq"
+        and tree[1] != ":"
+        and len(tree[3]) == 2
+        and all(i[0] == "scalar" and not i[2] and not i[3] for i in tree[3])
+    ):
         return [(tree[3][0][1], tree[1] == "(", tree[3][1][1], tree[2] == ")")]
     if tree[0] in ("union", "list"):
         out: list[Piece] = []
