@@ -77,7 +77,7 @@ def test_kill_9_loses_no_finished_rollout_and_the_resumed_file_is_the_same(tmp_p
     whole = tmp_path / "whole.jsonl"
     assert run(program, whole, 0, kind).stdout.split() == ["36", "36"]
     draw = random.Random(7)
-    for n in range(4):
+    for n in range(2):
         out = tmp_path / f"cut{n}.jsonl"
         journal = tmp_path / f"cut{n}.jsonl.journal"
         die = draw.randint(2, 36)
@@ -236,6 +236,12 @@ def test_a_write_that_the_disk_refuses_leaves_no_half_line(tmp_path: Path) -> No
         journal._file = own
     journal.close()
     assert path.read_text(encoding="utf-8").endswith("\n")
+
+
+def test_the_file_is_what_the_data_would_write(tmp_path: Path) -> None:
+    data = call(output=tmp_path / "a.jsonl", judge=lambda row: {"reward": 0.5, "reason": "half", "markers": {"m": 1}})
+    data.write(tmp_path / "b.jsonl")
+    assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
 
 
 def test_rows_can_stream_to_a_file_without_being_kept(tmp_path: Path) -> None:

@@ -36,6 +36,13 @@ class Draw:
     def __init__(self, *parts: object) -> None:
         self._state = hash64(*parts)
 
+    @classmethod
+    def at(cls, state: int) -> Draw:
+        """Return the stream at a 64-bit state that is a hash already."""
+        draw = cls.__new__(cls)
+        draw._state = state
+        return draw
+
     def bits(self) -> int:
         """Return the next 64 random bits (SplitMix64: Steele, Lea, Flood 2014, figure 16)."""
         self._state = z = (self._state + 0x9E3779B97F4A7C15) & _MASK

@@ -10,6 +10,7 @@ import inspect
 from typing import Any
 
 from whileai_kernel.registry import spec_of
+from whileai_kernel.rows import ordered
 from whileai_kernel.verdicts import error_judgment, to_judgment
 from whileai_simulate.waiting import wait
 
@@ -32,3 +33,6 @@ def grade_row(row: dict[str, Any], judge: Any) -> None:
     row.update(judgment.columns())
     if markers:
         row["markers"] = {**row["markers"], **markers}
+    in_order = ordered(row)
+    row.clear()
+    row.update(in_order)

@@ -89,11 +89,7 @@ class Rollout:
             shared.deadline_s,
             task["privileged"] if agent.reads_privileged else None,
         )
-        opening: list[Message] = []
-        if task.get("system_prompt"):
-            opening.append({"role": "system", "content": task["system_prompt"]})
-        opening += [dict(m) for m in task.get("history_messages", ())]
-        opening.append({"role": "user", "content": task["prompt"]})
+        opening = self.opening()
         user = shared.make_user(task, job.index) if shared.make_user else None
         self.steps: Generator[list[Message], Any, Conversation] = converse(
             agent, opening, self.world, user, shared.max_turns

@@ -20,7 +20,7 @@ from whileai_kernel.errors import ParameterError, unknown_name
 from whileai_kernel.tools import as_tools
 from whileai_simulate.agents import AgentContext, Message, Reply
 from whileai_simulate.defaults import SEEDED_RATE
-from whileai_simulate.draw import Draw
+from whileai_simulate.draw import Draw, hash64
 
 __all__ = ["BEHAVIOURS", "HonestAgent", "ScriptedAgent", "SeededAgent", "honest_agent", "seeded_agent"]
 
@@ -57,11 +57,12 @@ class ScriptedAgent:
         self.rate, self.only, self.seed, self.name = rate, tuple(only), seed, name
         self.policy = {"name": name, "version": "1"}
         # Everything but `ignored_fault` can be done in any rollout.
+        self._salt = hash64(seed, "behaviour")
         self._always = [b for b in self.only if b != "ignored_fault"]
 
     def __call__(self, *, context: AgentContext) -> Reply:
         """Answer the ask of the context's task."""
-        draw = Draw(self.seed, context.seed, "scripted")
+        draw = Draw.at(context.seed ^ self._salt)
         bad = draw.random() < self.rate
         chosen = self.only[draw.below(len(self.only))] if bad and self.only else ""
         privileged = context.privileged or {}
