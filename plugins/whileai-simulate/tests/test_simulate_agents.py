@@ -264,3 +264,34 @@ def test_a_hanging_agent_meets_its_deadline_and_the_rest_runs(kind: str) -> None
     assert len(failed) == 1
     assert failed[0]["error"]["type"] == "DeadlineError"
     assert failed[0]["ended_by"] == "deadline"
+
+
+def test_a_permanent_failure_ends_the_run_at_once() -> None:
+    calls = []
+
+    class KeyRefusedError(RuntimeError):
+        permanent = True
+
+    async def agent(message: str) -> str:
+        calls.append(1)
+        await asyncio.sleep(0)
+        raise KeyRefusedError("401")
+
+    with pytest.raises(AgentFailedError, match="401"):
+        simulate(agent, tools=[TOOL], situations=50, repeats=1, concurrency=16)
+    assert len(calls) <= 16
+
+
+def test_cut_and_failed_rollouts_are_warned_about() -> None:
+    count = iter(range(100))
+
+    def agent(message: str) -> Any:
+        if next(count) % 4 == 0:
+            raise ValueError("x")
+        return {"final_text": "cut", "finish_reason": "length"}
+
+    data = simulate(agent, tools=[TOOL], situations=12, repeats=1, concurrency=1)
+    assert any("9 of 12 rollouts (75%) were cut by a length" in w for w in data.warnings)
+    assert any("3 of 12 rollouts failed, most often: ValueError: x" in w for w in data.warnings)
+    with pytest.raises(ParameterError, match="system_prompt"):
+        simulate(agent, tools=[TOOL], system_prompt=["no"])

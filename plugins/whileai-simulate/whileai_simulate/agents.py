@@ -169,7 +169,7 @@ class Conversation:
     final_text: str | None = None
     finish_reason: str | None = None
     outcome: str = "completed"
-    error: dict[str, str] | None = None
+    error: dict[str, Any] | None = None
     usage: dict[str, Any] = field(default_factory=dict)
     seeded: list[str] | None = None
     ended_by: str = "agent"

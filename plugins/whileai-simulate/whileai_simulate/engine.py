@@ -84,7 +84,10 @@ def _run_inline(jobs: Iterable[Job], shared: Stage1, deliver: Deliver) -> str | 
 
 def _failure(rollout: Rollout, err: BaseException) -> Conversation:
     text = err.what if isinstance(err, WhileaiError) else str(err)
-    return failed(rollout.opening(), type(err).__name__, text)
+    end = failed(rollout.opening(), type(err).__name__, text)
+    if getattr(err, "permanent", False) is True and end.error is not None:
+        end.error["permanent"] = True  # a wrong key, a model that does not exist: no other rollout can fare better
+    return end
 
 
 def _timed_out(rollout: Rollout, seconds: float | None) -> Conversation:

@@ -140,6 +140,11 @@ class _Run:
     def __init__(self, **call: Any) -> None:
         self.call = call
         self.options = make_options(call["options"])
+        prompt = call["system_prompt"]
+        if prompt is not None and not isinstance(prompt, str):
+            raise ParameterError(
+                f"system_prompt must be text, not {type(prompt).__name__}", fix="pass the text of the policy"
+            )
         self.budget = make_budget(call["budget"])
         chosen = preset(call["mode"])
         policy = call["repeat_policy"] or chosen["repeat_policy"]
@@ -367,8 +372,10 @@ class _Run:
             emit_row_failed(row, self.st, RuntimeError(f"{error.get('type')}: {error.get('message')}"))
         emit_row(row, self.st)
         limit = self.options.give_up_after
-        if limit and self.tally.failed == self.tally.rows >= min(limit, self.planned):
-            self._call_off()
+        if limit and self.tally.failed == self.tally.rows:
+            hopeless = bool((row.get("error") or {}).get("permanent"))
+            if hopeless or self.tally.rows >= min(limit, self.planned):
+                self._call_off()
 
     def _call_off(self) -> None:
         error = self.first_failure or {}
@@ -445,6 +452,15 @@ class _Run:
         if stopped:
             self.warnings.append(f"stopped early: {stopped}; {self.tally.rows} of {self.planned} rollouts landed")
         report = self._report(stopped)
+        if report.truncated:
+            share = report.truncated / report.rows
+            self.warnings.append(
+                f"{report.truncated} of {report.rows} rollouts ({share:.0%}) were cut by a length or turn limit: "
+                "a reward of a cut reply says nothing about the agent"
+            )
+        if report.failed:
+            first = next(iter(report.reasons), "")
+            self.warnings.append(f"{report.failed} of {report.rows} rollouts failed, most often: {first}")
         rows = [self.kept[key] for key in sorted(self.kept)]
         if self.journal is not None:
             keep = stopped is not None or self.call["checkpoint"] is not None or output is None
