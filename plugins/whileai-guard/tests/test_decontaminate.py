@@ -221,6 +221,20 @@ def test_content_parts_and_chat_prompts_are_read():
     assert decontaminate([{"messages": chat}], evals, fields=("messages",), against_fields=("prompt",)).flagged == [0]
 
 
+def test_a_common_greeting_is_no_exam():
+    rng = random.Random(12)
+
+    def chat(ask):
+        return {"messages": [{"role": "user", "content": ask},
+                             {"role": "assistant", "content": "Hello and welcome, how can I help you today?"}]}  # fmt: skip
+
+    evals = [chat(" ".join(words(rng, 20))) for _ in range(5)]
+    train = [chat(" ".join(words(rng, 20))) for _ in range(20)]
+    assert decontaminate(train, evals, fields=("messages",)).flagged == []
+    train.append(chat(evals[2]["messages"][0]["content"]))
+    assert decontaminate(train, evals, fields=("messages",)).flagged == [20]
+
+
 def test_files_give_the_same_report_as_lists(tmp_path):
     rng = random.Random(8)
     rows = [

@@ -110,6 +110,11 @@ def decontaminate(
     wanted = {p.text for p in pairs} | {t for t, _ in (*short_pairs, *index.exact_hits, *index.template_hits)}
     texts = train.fetch({number: books.users[number][0] for number in sorted(wanted)})
     comparer = Comparer(index, evals.texts, texts, boiler, share=share, run=run, spans=spans)
+    every = [*index.exact_hits, *short_pairs, *((p.text, p.against) for p in pairs)]
+    common = _common_messages(index, evals, books, every, boilerplate_texts)
+    index.exact_hits = [hit for hit in index.exact_hits if hit[1] not in common]
+    pairs = [p for p in pairs if p.against not in common]
+    short_pairs = [hit for hit in short_pairs if hit[1] not in common]
     found = _close_look(index, comparer, pairs, short_pairs)
     if embedder is not None and evals.texts:
         _semantic(train, books, evals, found, embedder, similarity)
@@ -154,6 +159,28 @@ def _new_texts(train: Items, books: _Books, evals: Against) -> Iterable[str]:
         for text in item.texts:
             if books.add(item.position, text):
                 yield text.text
+
+
+def _common_messages(
+    index: Index, evals: Against, books: _Books, hits: Iterable[tuple[int, int]], least: int
+) -> set[int]:
+    """Return evaluation messages that are common on both sides: a greeting is not an exam.
+
+    Whole prompts are never common in this sense, however often they stand in either set.
+    """
+    owners: dict[int, set[int]] = {}
+    for number, value in enumerate(index.doc_hash.tolist()):
+        if evals.fields[number].startswith("messages["):
+            owners.setdefault(value, set()).add(evals.owner[number])
+    users: dict[int, set[int]] = {}
+    for text, own in hits:
+        if all(field.startswith("messages[") for _, field in books.users[text]):
+            users.setdefault(own, set()).update(position for position, _ in books.users[text])
+    return {
+        own
+        for own, positions in users.items()
+        if len(positions) >= least and len(owners.get(int(index.doc_hash[own]), ())) >= least
+    }
 
 
 Found = dict[int, tuple[str, int, float, tuple[SpanPair, ...]]]

@@ -80,7 +80,8 @@ CANDIDATE_SHARE = Sourced(
 SIMILARITY = Sourced(
     0.8,
     "cosine similarity of embeddings from which a text is a semantic hit",
-    "convention, untested; depends on the embedder, calibrate it on pairs of your own",
+    "measurement with guard/static on 12 hand-written paraphrases and 1,000 GSM8K questions: recall 3 of 12 and no "
+    "false hit at 0.8, 8 of 12 and 4 false at 0.7; depends on the embedder, calibrate it on pairs of your own",
 )
 BLOCK_CHARS = Sourced(
     400_000,
