@@ -537,6 +537,25 @@ def test_the_command_line_writes_and_reports(tmp_path: Path) -> None:
     ]
 
 
+def test_the_command_line_reads_formats_of_installed_sources(tmp_path: Path) -> None:
+    import argparse
+
+    pytest.importorskip("whileai_traces")
+    from whileai_export.command import ExportCommand
+
+    source = tmp_path / "chat.jsonl"
+    source.write_text(
+        '{"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "x"}]}\n{cut\n',
+        encoding="utf-8",
+    )
+    command, parser = ExportCommand(), argparse.ArgumentParser()
+    command.add_arguments(parser)
+    assert command.run(parser.parse_args([str(source), "--out", str(tmp_path / "out.jsonl")])) == 0
+    assert lines(tmp_path / "out.jsonl")[0]["messages"][1]["content"] == "x"
+    with pytest.raises(ParameterError, match="there is no file"):
+        command.run(parser.parse_args([str(tmp_path / "absent.jsonl")]))
+
+
 def test_files_and_reports_do_not_depend_on_the_platform_encoding(tmp_path: Path) -> None:
     code = (
         "from whileai_export import export\n"
@@ -628,6 +647,27 @@ def test_free_form_columns_as_text_for_old_loaders(tmp_path: Path) -> None:
     assert json.loads(record["messages"])[0]["role"] == "system"
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["columns"] == {"messages": "text", "tools": "text"}
+
+
+def test_what_a_format_cannot_carry_is_named(tmp_path: Path) -> None:
+    chat = [
+        {"role": "user", "content": "q"}, {"role": "developer", "content": "Be brief."},
+        {"role": "assistant", "content": "", "reasoning_content": "hm", "tool_calls": CALLS[:1]},
+        {"role": "tool", "tool_call_id": "a", "content": "no", "is_error": True}, {"role": "assistant", "content": "x"},
+    ]  # fmt: skip
+    row = {"task_id": "t", "messages": chat}
+    said = {
+        t: " ".join(export([row], tmp_path / f"{t}.jsonl", to=t).notes)
+        for t in ("chat", "openai", "trl", "anthropic", "sharegpt")
+    }
+    assert "in the middle" in said["trl"]
+    assert "in the middle" in said["anthropic"]
+    assert "lost their reasoning" in said["openai"]
+    assert "developer messages" in said["sharegpt"]
+    assert "block in the text" in said["sharegpt"]
+    assert "marked as errors" in said["chat"]
+    assert "marked as errors" not in said["anthropic"]
+    assert "middle" not in said["chat"]
 
 
 def test_the_path_says_what_is_written(tmp_path: Path) -> None:

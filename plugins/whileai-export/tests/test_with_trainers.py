@@ -339,6 +339,21 @@ def test_the_load_code_of_the_manifest_runs(tmp_path: Path, monkeypatch: pytest.
     assert "Features" in load_code(["a.jsonl"], {"messages": "messages"})
 
 
+def test_parquet_shards_are_loaded_together(tmp_path: Path) -> None:
+    from whileai_export.parquet import write_parquet
+
+    records = [{"a": str(n)} for n in range(5)]
+    files = write_parquet(
+        tmp_path / "train.parquet", records, {"a": "text"}, declared=set(), row_group=2, shard_bytes=1
+    )
+    assert [(f.name, f.rows) for f in files] == [
+        (f"train-0000{n}-of-00003.parquet", r) for n, r in enumerate((2, 2, 1))
+    ]
+    assert [f.rows for f in write_parquet(tmp_path / "one.parquet", [], {"a": "text"}, declared=set())] == [0]
+    export([ROW, {**ROW, "rollout_id": "s"}], tmp_path / "out", file="parquet", shard_bytes=1)
+    assert len(datasets.load_dataset(str(tmp_path / "out"), split="train")) == 2
+
+
 def test_parquet_has_one_schema_whatever_the_first_row_holds(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     from whileai_export.exporters import Chat

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import gzip
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ExportCommand", "add_export_options", "chosen_options"]
+from whileai_export.defaults import HEAD_BYTES
+
+__all__ = ["ExportCommand", "add_export_options", "chosen_options", "rows_of"]
 
 
 def add_export_options(parser: argparse.ArgumentParser) -> None:
@@ -45,12 +48,36 @@ def chosen_options(args: argparse.Namespace) -> dict[str, Any]:
     return out
 
 
+def rows_of(path: Path) -> tuple[list[dict[str, Any]], list[Any]]:
+    """Return the rows of a file, read by the installed source that knows it best, and what could not be read.
+
+    Raises:
+        ParameterError: There is no such file.
+        RowError: No source knows the file and it holds no rows.
+    """
+    from whileai_kernel import entries, make
+    from whileai_kernel.errors import ParameterError
+    from whileai_kernel.rowio import read_rows
+
+    if not path.is_file():
+        raise ParameterError(f"there is no file {path}", why=f"looked from {Path.cwd()}", fix="check the path")
+    with path.open("rb") as stream:
+        packed = stream.read(2) == b"\x1f\x8b"
+    with gzip.open(path, "rb") if packed else path.open("rb") as stream:
+        head = stream.read(HEAD_BYTES.value)
+    best = max(((float(make("sources", e.id).sniff(path, head)), e.id) for e in entries("sources")), default=(0.0, ""))
+    if best[0] <= 0:
+        return list(read_rows(path)), []
+    problems: list[Any] = []
+    return list(make("sources", best[1]).read(path, on_problem=problems.append)), problems
+
+
 class ExportCommand:
     """Writes the rows of a JSONL file for a trainer."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the options of the command."""
-        parser.add_argument("rows", help="JSONL file of rows (other formats: wai convert IN OUT --to NAME)")
+        parser.add_argument("rows", help="JSONL file of rows, or a file in a format of an installed source")
         parser.add_argument(
             "--out", "-o", default="train.jsonl", help="file, or folder with manifest and card (default: train.jsonl)"
         )
@@ -62,8 +89,9 @@ class ExportCommand:
 
         from whileai_export.api import export
 
-        report = export(
-            Path(args.rows), args.out, to=args.to, overwrite=args.overwrite, allow=args.allow, **chosen_options(args)
-        )
+        rows, problems = rows_of(Path(args.rows))
+        for problem in problems:
+            sys.stderr.write(f"  {problem}\n")
+        report = export(rows, args.out, to=args.to, overwrite=args.overwrite, allow=args.allow, **chosen_options(args))
         sys.stdout.write(f"{report}\n")
         return 0

@@ -25,3 +25,6 @@ MAX_LENGTH = Sourced(
     "TRL 1.16 SFTConfig.max_length",
 )
 SHOWN_FLAGS = Sourced(5, "flagged rows that a note names one by one", "convention, untested")
+HEAD_BYTES = Sourced(
+    1 << 16, "bytes at the start of a file by which `wai export` asks the installed sources", "convention, untested"
+)

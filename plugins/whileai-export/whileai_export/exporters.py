@@ -229,7 +229,8 @@ def _write_records(
     if kind_of_file == "parquet":
         from whileai_export.parquet import write_parquet
 
-        return write_parquet(path, records, columns, declared=tally.declared)
+        shard = options.shard_bytes if folder else None
+        return write_parquet(path, records, columns, declared=tally.declared, shard_bytes=shard)
     return write_jsonl(path, records, shard_bytes=options.shard_bytes if folder else None, declared=tally.declared)
 
 
@@ -252,6 +253,7 @@ def _notes(
             f"{tally.unrolled} conversations were written as one sample per trained turn: "
             f"{target.name} has no weight per message"
         )
+    notes += [f"{count} conversations {loss}" for loss, count in tally.lossy.items()]
     if not options.train_arguments and options.tokenizer is None:
         notes.append(
             "train_arguments=False is not enforced: a message is trained as a whole; pass tokenizer= to mask arguments"

@@ -33,7 +33,7 @@ from typing import Any
 from whileai_kernel.errors import ParameterError
 from whileai_kernel.rowio import dumps
 
-__all__ = ["Written", "big_integers_as_text", "commit", "measured", "staging", "write_jsonl", "write_text"]
+__all__ = ["Written", "big_integers_as_text", "commit", "measured", "named", "staging", "write_jsonl", "write_text"]
 
 MANIFEST = "manifest.json"
 INT64 = (-(2**63), 2**63 - 1)
@@ -126,7 +126,7 @@ def write_jsonl(
         if out is not None:
             _close(out)
     parts.append((Path(out.name), rows))
-    return [measured(_named(part, path, n, len(parts)), count) for n, (part, count) in enumerate(parts)]
+    return [measured(named(part, path, n, len(parts)), count) for n, (part, count) in enumerate(parts)]
 
 
 class _Packed(gzip.GzipFile):
@@ -154,7 +154,8 @@ def _close(out: Any) -> None:
     raw.close()
 
 
-def _named(part: Path, path: Path, number: int, total: int) -> Path:
+def named(part: Path, path: Path, number: int, total: int) -> Path:
+    """Give a finished part its name: the path's own, or `<stem>-00000-of-00002` where there are several."""
     final = path if total == 1 else path.with_name(f"{path.stem}-{number:05d}-of-{total:05d}{path.suffix}")
     return part.rename(final)
 

@@ -31,6 +31,8 @@ class Tally:
     declared: set[str] = field(default_factory=set)
     unrolled: int = 0
 
+    lossy: Counter[str] = field(default_factory=Counter)
+
     def misfit(self, row: Any) -> bool:
         """Count something that cannot be a row of an export, and say whether it is one."""
         reason = misfit(row)
@@ -91,6 +93,7 @@ def gather(
         ):
             reason = "does not begin with the user"
         messages = _without_tail(done.messages) if one_by_one else done.messages
+        tally.lossy.update(_losses(target, row, done.messages, reasoning))
         if not reason and one_by_one and target.name == "openai" and messages[-1]["role"] == "tool":
             reason = "ends on a tool result"
         if reason:
@@ -103,6 +106,23 @@ def gather(
         yield from _pairs(ready, options, tally)
     elif not one_by_one:
         yield from _tasks(ready, tally)
+
+
+def _losses(target: Target, row: Mapping[str, Any], messages: list[dict[str, Any]], reasoning: str) -> Iterator[str]:
+    """Yield what the target cannot carry of a conversation."""
+    said = next((i for i, m in enumerate(messages) if m["role"] not in ("system", "developer")), len(messages))
+    if target.encoding in ("hf", "anthropic") and any(m["role"] in ("system", "developer") for m in messages[said:]):
+        yield "had instructions in the middle, which now stand in the leading ones"
+    if target.encoding == "sharegpt" and any(m["role"] == "developer" for m in messages):
+        yield "had developer messages, which now are system turns"
+    if target.encoding == "sharegpt" and reasoning == "keep" and any(m.get("reasoning_content") for m in messages):
+        yield "had reasoning, which now is a block in the text"
+    if reasoning == "strip" and any(
+        m.get("reasoning_content") for m in row.get("messages") or () if isinstance(m, Mapping)
+    ):
+        yield "lost their reasoning (reasoning='keep' writes it)"
+    if target.encoding in ("openai", "hf", "sharegpt") and any(m.get("is_error") for m in messages):
+        yield "had results marked as errors, a mark that the format does not have"
 
 
 def _ready_pair(

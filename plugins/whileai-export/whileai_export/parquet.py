@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from whileai_export.defaults import ROW_GROUP
-from whileai_export.files import DIGITS, Written, big_integers_as_text, measured
+from whileai_export.files import DIGITS, Written, big_integers_as_text, measured, named
 from whileai_kernel.errors import MissingDependencyError
 from whileai_kernel.rowio import dumps
 
@@ -97,15 +97,17 @@ def write_parquet(
     *,
     declared: set[str],
     row_group: int = ROW_GROUP.value,
+    shard_bytes: int | None = None,
 ) -> list[Written]:
-    """Write records to one Parquet file, a row group at a time.
+    """Write records to Parquet, a row group at a time: one file, or shards named like those of `write_jsonl`.
 
     Args:
-        path: File to write.
+        path: File to write; with shards its name is the pattern.
         records: Records; a column that a record lacks is null.
         columns: Columns with their types.
         declared: Receives the paths of integers that became text.
         row_group: Rows per group, and rows held in memory.
+        shard_bytes: Size after which a new shard begins; `None` writes one file.
 
     Raises:
         MissingDependencyError: pyarrow is not installed.
@@ -114,13 +116,21 @@ def write_parquet(
     pa = _arrow()
     schema = arrow_schema(columns)
     source = iter(records)
-    count = 0
-    with pa.parquet.ParquetWriter(path, schema, compression="zstd") as writer:
-        while batch := list(islice(source, row_group)):
-            arrays = [_array(pa, name, kind, [r.get(name) for r in batch], declared) for name, kind in columns.items()]
-            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
-            count += len(batch)
-    return [measured(path, count)]
+    parts: list[tuple[Path, int]] = []
+    batch = list(islice(source, row_group))
+    while batch or not parts:
+        part = path.parent / f".part-{len(parts):05d}"
+        count = 0
+        with pa.parquet.ParquetWriter(part, schema, compression="zstd") as writer:
+            while batch and (shard_bytes is None or count == 0 or part.stat().st_size < shard_bytes):
+                arrays = [
+                    _array(pa, name, kind, [r.get(name) for r in batch], declared) for name, kind in columns.items()
+                ]
+                writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+                count += len(batch)
+                batch = list(islice(source, row_group))
+        parts.append((part, count))
+    return [measured(named(part, path, n, len(parts)), count) for n, (part, count) in enumerate(parts)]
 
 
 def read_parquet(path: Path) -> Iterator[dict[str, Any]]:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from whileai_kernel import make
 from whileai_kernel.errors import ParameterError, RowError, SchemaVersionError, UnknownNameError
 from whileai_kernel.rowio import write_rows
 from whileai_kernel.rows import make_rows
@@ -103,6 +104,9 @@ def test_gzip_and_zstd_are_known_by_content(tmp_path: Path) -> None:
     plain.write_bytes(raw)
     packed.write_bytes(gzip.compress(raw))
     assert read(packed).rows == [{**r, "lineage": {**r["lineage"], "file": "no-suffix"}} for r in read(plain).rows]
+    assert make("sources", "traces/chat").sniff(packed, packed.read_bytes()) == make("sources", "traces/chat").sniff(
+        plain, raw
+    )
     zstandard = pytest.importorskip("zstandard")
     (tmp_path / "c.jsonl.zst").write_bytes(zstandard.ZstdCompressor().compress(raw))
     assert len(read(tmp_path / "c.jsonl.zst")) == 3

@@ -28,7 +28,7 @@ from whileai_kernel.errors import MissingDependencyError
 from whileai_kernel.protocols import ReadProblem
 from whileai_traces.defaults import HEAD_BYTES
 
-__all__ = ["OnProblem", "first_records", "json_records", "loads", "open_bytes", "read_head", "suffix_of"]
+__all__ = ["OnProblem", "first_records", "json_records", "loads", "open_bytes", "plain_head", "read_head", "suffix_of"]
 
 OnProblem = Callable[[ReadProblem], None]
 """Receives every record that could not be read, or was read with a loss."""
@@ -76,6 +76,11 @@ def read_head(path: Path, size: int = HEAD_BYTES.value) -> bytes:
     """Return the first `size` decompressed bytes of a file, for detection by content."""
     with open_bytes(path) as stream:
         return stream.read(size)
+
+
+def plain_head(path: Path, head: bytes) -> bytes:
+    """Return the first bytes of a file decompressed, whether or not `head` is."""
+    return read_head(path) if head.startswith((GZIP_MAGIC, ZSTD_MAGIC)) else head
 
 
 def suffix_of(path: Path) -> str:

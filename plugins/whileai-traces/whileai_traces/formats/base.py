@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from whileai_kernel.protocols import FileExample
 from whileai_kernel.rows import Row
 from whileai_traces.build import RowBuilder
-from whileai_traces.files import OnProblem, first_records, json_records
+from whileai_traces.files import OnProblem, first_records, json_records, plain_head
 
 __all__ = ["JsonSource", "Records", "as_list", "as_mapping"]
 
@@ -41,7 +41,7 @@ class JsonSource:
 
     def sniff(self, path: Path, head: bytes) -> float:
         """Return how sure this source is, from 0 to 1, that the file is in its format."""
-        return self.sniff_records(first_records(head))
+        return self.sniff_records(first_records(plain_head(path, head)))
 
     def sniff_records(self, records: list[Any]) -> float:
         """Return how sure this source is that these records are in its format."""

@@ -12,7 +12,7 @@ from whileai_kernel.rowio import loads, migrate
 from whileai_kernel.rows import SCHEMA_VERSION, Row, task_key
 from whileai_traces.build import RowBuilder
 from whileai_traces.defaults import CERTAIN, LIKELY
-from whileai_traces.files import OnProblem, first_records, open_bytes
+from whileai_traces.files import OnProblem, first_records, open_bytes, plain_head
 
 __all__ = ["Rows"]
 
@@ -34,7 +34,7 @@ class Rows:
 
     def sniff(self, path: Path, head: bytes) -> float:
         """Return how sure it is that a file holds rows."""
-        return self.sniff_records(first_records(head))
+        return self.sniff_records(first_records(plain_head(path, head)))
 
     def sniff_records(self, records: list[Any]) -> float:
         """Certain when records carry a schema version; likely when they have the keys that every measurement reads."""

@@ -17,7 +17,7 @@ from whileai_kernel.protocols import ReadProblem
 from whileai_kernel.rows import Row
 from whileai_traces.build import RowBuilder, Score, leftovers
 from whileai_traces.defaults import LIKELY, NAMED
-from whileai_traces.files import OnProblem, json_records, open_bytes, suffix_of
+from whileai_traces.files import OnProblem, json_records, open_bytes, plain_head, suffix_of
 from whileai_traces.formats.base import JsonSource, Records, as_mapping
 
 __all__ = ["PromptCompletion"]
@@ -60,6 +60,7 @@ class PromptCompletion(JsonSource):
 
     def sniff(self, path: Path, head: bytes) -> float:
         """Likely for a table whose header names a prompt and a completion."""
+        head = plain_head(path, head)
         if head.startswith(b"PAR1"):
             return self.sniff_records([dict.fromkeys(_parquet_columns(path), "")])
         if suffix_of(path) in (".csv", ".tsv") or head.lstrip()[:1] not in (b"{", b"["):
