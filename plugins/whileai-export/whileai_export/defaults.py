@@ -7,11 +7,7 @@ SHARD_BYTES = Sourced(
     "bytes of JSONL after which a new shard begins, when a folder is written",
     "convention, untested: large enough that most sets are one file, below the 5 GB limit of single-request uploads",
 )
-ROW_GROUP = Sourced(
-    10_000,
-    "rows per Parquet row group",
-    "measurement: 1e6 short rows wrote equally fast at 10,000 and 100,000 rows a group, with a tenth of the memory",
-)
+ROW_GROUP = Sourced(10_000, "rows per Parquet row group, and rows held in memory at once", "convention, untested")
 QUOTE_CHARS = Sourced(24, "characters of private prose that count as a quotation, at least", "convention, untested")
 QUOTE_WORDS = Sourced(5, "words of private prose that count as a quotation, at least", "convention, untested")
 QUOTE_NEARNESS = Sourced(

@@ -5,7 +5,7 @@ from whileai_kernel.defaults import Sourced
 HEAD_BYTES = Sourced(
     1 << 16,
     "bytes at the start of a file (decompressed) that detection looks at",
-    "measurement: the first record of a tool-calling run with a long policy was 8 to 40 KB in the recorded runs tried",
+    "measurement: one run of the public tau-bench airline file takes 8 to 44 KB, 17 KB in the middle",
 )
 CERTAIN = Sourced(0.9, "confidence of a format whose own marker is in the file", "convention, untested")
 LIKELY = Sourced(0.6, "confidence of a format whose shape fits and which others can share", "convention, untested")
