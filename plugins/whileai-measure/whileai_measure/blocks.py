@@ -26,12 +26,13 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
     Bools = npt.NDArray[np.bool_]
 
-__all__ = ["Block", "RowsLike", "blocks", "in_unit", "numbers", "row_stream", "safe"]
+__all__ = ["Block", "RowsLike", "blocks", "few", "in_unit", "numbers", "row_stream", "safe"]
 
 RowsLike = Iterable[Mapping[str, Any]] | str | Path | Any
 """Rows, an iterator of rows, a path, or a pandas, polars or Arrow table."""
 
 BLOCK = 4_000  # rows held at once: small blocks stay in the cache and cost the collector little
+NAMES_SHOWN = 8  # names in a note before it says how many more there are; a text, not a result
 FRAMES = {"pandas", "polars", "pyarrow"}
 
 
@@ -40,6 +41,13 @@ def safe(value: Any, limit: int = 60) -> str:
     text = value if isinstance(value, str) else repr(value)
     text = text if len(text) <= limit else text[: limit - 3] + "..."
     return "".join(ch if ch.isprintable() and not 0xD800 <= ord(ch) < 0xE000 else ascii(ch)[1:-1] for ch in text)
+
+
+def few(names: Iterable[str]) -> str:
+    """Return names for a note: the first few, and how many more there are."""
+    every = list(names)
+    text = ", ".join(safe(name) for name in every[:NAMES_SHOWN])
+    return f"{text} and {len(every) - NAMES_SHOWN} more" if len(every) > NAMES_SHOWN else text
 
 
 class Block:

@@ -20,8 +20,7 @@ from itertools import combinations, product
 from typing import Any
 
 from whileai_kernel.errors import ParameterError, RowError
-from whileai_measure.columns import RowsLike, safe
-from whileai_measure.defaults import NAMES_SHOWN
+from whileai_measure.blocks import RowsLike, few, row_stream, safe
 
 __all__ = ["CoverageGap", "coverage_gap"]
 
@@ -66,13 +65,13 @@ class CoverageGap:
 
     def __str__(self) -> str:
         unscored = f" ({self.rows - self.scored} not scored)" if self.scored < self.rows else ""
-        parts = [f"{self.rows} rows{unscored}", f"never reached: {_few(self.never) or 'nothing'}"]
+        parts = [f"{self.rows} rows{unscored}", f"never reached: {few(self.never) or 'nothing'}"]
         if self.possible_pairs:
             missing = [f"{a}={x} & {b}={y}" for a, x, b, y in self.missing_pairs]
-            tail = f" (never: {_few(missing)})" if missing else ""
+            tail = f" (never: {few(missing)})" if missing else ""
             parts.append(f"pairs {self.pairs} of {self.possible_pairs}{tail}")
         if self.undeclared_tools:
-            parts.append(f"called but not offered: {_few(self.undeclared_tools)}")
+            parts.append(f"called but not offered: {few(self.undeclared_tools)}")
         if self.without_axes and self.axes:
             parts.append(f"{self.without_axes} rows without axes")
         return "; ".join(parts)
@@ -95,12 +94,6 @@ class CoverageGap:
         return report_html([str(self)], table(["what", "rows"], cells))
 
 
-def _few(names: Iterable[str]) -> str:
-    names = list(names)
-    limit = NAMES_SHOWN.value
-    return ", ".join(safe(n) for n in names[:limit]) + (f" and {len(names) - limit} more" if len(names) > limit else "")
-
-
 def coverage_gap(
     rows: RowsLike,
     *,
@@ -120,8 +113,6 @@ def coverage_gap(
         RowError: A row or its axes cannot be read.
         ParameterError: A rule is neither text nor callable.
     """
-    from whileai_measure.columns import row_stream
-
     matchers = {name: _matcher(name, rule) for name, rule in (rules or {}).items()}
     seen: dict[str, Counter[str]] = {
         axis: Counter(dict.fromkeys(map(_text, values), 0)) for axis, values in (axes or {}).items()

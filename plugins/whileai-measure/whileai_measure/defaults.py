@@ -69,7 +69,6 @@ SELF_CHECK_TRIALS = Sourced(
     "simulated evaluations per line of self_check: a coverage of 0.95 has a standard error of 0.007",
     "convention, untested",
 )
-NAMES_SHOWN = Sourced(8, "names printed in a note before it says how many more there are", "convention, untested")
 ICC = Sourced(
     0.4,
     "share of the variance of a rollout's pass that lies between tasks, for planning without rows",

@@ -11,14 +11,14 @@ Example:
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from whileai_kernel.errors import ParameterError
+from whileai_measure.blocks import few
 from whileai_measure.columns import Columns, Label, RowsLike, extract, safe
-from whileai_measure.defaults import BOOTSTRAP_DRAWS, CONFIDENCE, MODEL_SHARE, NAMES_SHOWN, SEED
+from whileai_measure.defaults import BOOTSTRAP_DRAWS, CONFIDENCE, MODEL_SHARE, SEED
 from whileai_measure.design import limits
 from whileai_measure.estimators import pass_at_k, pass_hat_k
 from whileai_measure.intervals import Estimate, check_confidence, check_kind, mean_interval
@@ -424,7 +424,7 @@ def _notes(
         notes.append(f"pass@1 would lie in {low:.2f}..{high:.2f} if all rows that are not scored failed or all passed")
     unscored = int((seen & ~have).sum())
     if unscored:
-        names = _names([columns.tasks[i] for i in np.flatnonzero(seen & ~have)[: NAMES_SHOWN.value]], unscored)
+        names = few([columns.tasks[i] for i in np.flatnonzero(seen & ~have)])
         what = "task has" if unscored == 1 else "tasks have"
         notes.append(f"{unscored} {what} no scored rollout and {'is' if unscored == 1 else 'are'} left out: {names}")
     cut = int(columns.truncated[every].sum())
@@ -443,7 +443,7 @@ def _notes(
         if short and at[size].value is None:
             notes.append(f"pass^{size} and pass@{size} do not exist: no task has {size} scored rollouts")
         elif short:
-            names = _names([columns.tasks[i] for i in np.flatnonzero(have & (n < size))[: NAMES_SHOWN.value]], short)
+            names = few([columns.tasks[i] for i in np.flatnonzero(have & (n < size))])
             notes.append(
                 f"pass^{size} and pass@{size} rest on {at[size].tasks} of {int(have.sum())} tasks: "
                 f"{short} {'has' if short == 1 else 'have'} fewer than {size} scored rollouts ({names})"
@@ -454,9 +454,3 @@ def _notes(
     if options.kind != pass_1.method and pass_1.value is not None:
         notes.append(f"no task differs from another: the {options.kind} interval has no width, wilson is shown")
     return notes
-
-
-def _names(names: list[str], total: int) -> str:
-    shown = Counter(safe(name, 40) for name in names)
-    more = total - len(names)
-    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")

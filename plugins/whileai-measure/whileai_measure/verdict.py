@@ -7,14 +7,14 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from whileai_kernel.errors import ParameterError
+from whileai_measure.blocks import few
 from whileai_measure.changes import Change, Comparison
 from whileai_measure.columns import Columns, safe
-from whileai_measure.defaults import NAMES_SHOWN
 from whileai_measure.signflip import least_tasks
 from whileai_measure.variance import noise_band
 
@@ -100,7 +100,7 @@ def reasons_against(
     differing = [t for t, h in a.prompts.items() if t in b.prompts and b.prompts[t] != h] if paired else []
     if differing:
         share = len(differing) / max(shared, 1)
-        names = _few(differing)
+        names = few(differing)
         text = f"{len(differing)} of {shared} shared tasks have another prompt ({names})"
         found["prompts"] = (share >= min_shared or (detected and share >= size), text)
     cut_a, cut_b = (float(s.truncated.mean()) if len(s.code) else 0.0 for s in (a, b))
@@ -123,13 +123,6 @@ def _scoring(a: Columns, b: Columns) -> tuple[bool, str]:
     same_limit = {limit for *_, limit in a.scorers} == {limit for *_, limit in b.scorers}
     text = f"scored by {shown(a)} before and by {shown(b)} after"
     return not (unnamed and same_limit), text
-
-
-def _few(names: Iterable[str]) -> str:
-    names = list(names)
-    limit = NAMES_SHOWN.value
-    shown = ", ".join(safe(n, 40) for n in names[:limit])
-    return shown + (f" and {len(names) - limit} more" if len(names) > limit else "")
 
 
 def verdict_of(
@@ -159,7 +152,7 @@ def verdict_of(
         notes.append("unpaired: two task sets are compared by their means, which needs far more tasks than pairing")
     elif sides.only_a or sides.only_b:
         parts = [
-            f"{len(names)} only {where} ({_few(names)})"
+            f"{len(names)} only {where} ({few(names)})"
             for names, where in ((sides.only_a, "before"), (sides.only_b, "after"))
             if names
         ]
@@ -171,7 +164,7 @@ def verdict_of(
             notes.append(f"must not regress, and could not be tested: {safe(name)}: {changes[name].sentence}")
     lost = [n for n in (*sides.a.markers, *sides.b.markers) if n not in changes]
     if lost:
-        notes.append(f"markers on one side only: {_few(dict.fromkeys(lost))}")
+        notes.append(f"markers on one side only: {few(dict.fromkeys(lost))}")
     if m > 1:
         how = "held by Holm's adjustment" if adjust else "without adjustment; adjust='holm' holds it at alpha"
         notes.append(f"{m} metrics tested: at most {family:.0%} chance of a false alarm among them, {how}")
