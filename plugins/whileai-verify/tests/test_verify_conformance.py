@@ -56,5 +56,5 @@ class Careless:
 
 @pytest.mark.parametrize("check", SANDBOX_CHECKS, ids=lambda c: c.__name__)
 def test_each_check_notices_a_wrong_sandbox(check: Any) -> None:
-    result = run_check(check, Subject("sandboxes", "local/careless", Careless()))
+    result = run_check(check, Subject("sandboxes", "here/careless", Careless()))
     assert result.outcome == "failed", str(result)

@@ -28,17 +28,19 @@ _LEAD = re.compile(
     r"^(?:the\s+)?(?:correct\s+|right\s+|best\s+)?(?:option|choice|letter|answer)?\s*(?:is\b|[:：])?\s*(?:option|choice|letter)?\s*",
     re.I,
 )
-_LETTER = re.compile(r"^[(\[{]?\s*(?P<letter>[A-Za-z])\s*[)\]}]?(?P<rest>$|[\s.:,;)\]–—-].*|\*.*)", re.S)
+_LETTER = re.compile(r"^[(\[{]?\s*(?P<letter>[A-Za-z])\s*[)\]}]?(?P<rest>$|[\s.:,;)\]?–—-].*|\*.*)", re.S)
+_REFUSED = re.compile(r"\s*(?:\?|(?:is|was|seems)\s+(?:wrong|incorrect|false|not)\b|(?:can|could|may|might)\b)", re.I)
 _ANOTHER = re.compile(r"(?:^|[\s(/,&])(?:or|and|/|,|&|\bmaybe\b)\s*[(\[*$]{0,3}\s*([A-Z])\s*[)\]*$]{0,3}(?=$|[\s.,;)])")
 
 
-def read_choice(text: str, letters: Sequence[str], options: Mapping[str, str]) -> str | None:
+def read_choice(text: str, letters: Sequence[str], options: Mapping[str, str], *, alone: bool = False) -> str | None:
     """Return the letter that a short answer chooses, or `None` when it chooses none, or more than one.
 
     Args:
         text: The marked answer, or a line.
         letters: The letters that exist, upper case.
         options: Letter to option text, possibly empty.
+        alone: The text is not marked as an answer, so words after the letter need a bracket, colon or stop between.
     """
     plain = strip_decoration(unicodedata.normalize("NFKC", text), quotes=True)
     by_text = {normalise(strip_decoration(v), ignore_punctuation=False): k for k, v in options.items()}
@@ -52,6 +54,8 @@ def read_choice(text: str, letters: Sequence[str], options: Mapping[str, str]) -
         return by_text.get(normalise(plain)) if len(by_text) == len(options) else None
     letter, rest = match["letter"], match["rest"]
     bare = rest.strip(" .)]:*")
+    if _REFUSED.match(rest) or (alone and bare and not re.match(r"[)\].:]", rest)):
+        return None
     if letter.islower() and bare and not re.match(r"[)\].:]", rest):
         return None  # an ordinary word such as "a"
     if letter.upper() not in letters:
@@ -70,8 +74,10 @@ def read_choice(text: str, letters: Sequence[str], options: Mapping[str, str]) -
 
 
 def _contradicted(reply: str, value: str, start: int, chosen: str, options: Mapping[str, str]) -> bool:
-    """Return whether the text of another option follows the letter on its line (`B. Rome` where B is Paris)."""
+    """Return whether the line takes the choice back: `B. Rome` where B is Paris, `B? No`, `B is wrong`."""
     line = reply[start:].lstrip().split("\n", 1)[0]
+    if value in line and _REFUSED.match(line[line.find(value) + len(value) :]):
+        return True
     rest = re.sub(r"^[\s).:\]*–—-]+", "", line[line.find(value) + len(value) :] if value in line else "")
     said = normalise(re.split(r"[.;]\s|[.;]?$", rest, maxsplit=1)[0].strip(" .*"))
     return bool(said) and any(k != chosen and normalise(strip_decoration(v)) == said for k, v in options.items())
@@ -156,9 +162,9 @@ class MultipleChoice:
             if chosen is not None and _contradicted(reply, strong[-1].value, strong[-1].start, chosen, options):
                 chosen = None
         else:
-            chosen = read_choice(reply, letters, options) if len(reply) < 2_000 else None
+            chosen = read_choice(reply, letters, options, alone=True) if len(reply) < 2_000 else None
             if chosen is None and "\n" in reply:
-                chosen = read_choice(reply.rsplit("\n", 1)[1], letters, options)
+                chosen = read_choice(reply.rsplit("\n", 1)[1], letters, options, alone=True)
         if chosen is None:
             return verdict(0, "the reply does not choose exactly one option", chosen=None)
         return verdict(chosen == right, "the right option" if chosen == right else "another option", chosen=chosen)

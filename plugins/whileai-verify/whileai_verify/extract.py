@@ -107,7 +107,8 @@ _PHRASE = re.compile(
     re.I,
 )
 _LABEL = re.compile(r"^[ \t>*_]{0,8}A[*_]{0,2}[ \t]{0,2}[:：][ \t*_]{0,8}", re.M)
-_SENTENCE_END = re.compile(r"[.!?][\"'*_)]{0,3}(?=\s|$)|\n")
+# "5!" is a factorial and "5?" a doubt, so these end a sentence only after a word.
+_SENTENCE_END = re.compile(r"(?:\.|(?<![\d)}$])[!?])[\"'*_)]{0,3}(?=\s|$)|\n")
 _CLAUSE_END = re.compile(r",\s(?=[A-Za-z]{2,})|;\s|\s[-–—]{1,2}\s(?=[A-Za-z]{2,})|\s(?=(?:because|since|as|which)\b)")
 
 

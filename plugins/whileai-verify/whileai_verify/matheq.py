@@ -25,6 +25,7 @@ from whileai_kernel.errors import ParameterError
 from whileai_kernel.protocols import Example
 from whileai_verify.defaults import DEADLINE_S, MATH_DIGITS, MATH_REL_TOL, MAX_MATH_CHARS, WORKERS
 from whileai_verify.extract import boxes, marked_answers
+from whileai_verify.mathparse import CannotReadError, parse_answer
 from whileai_verify.number import last_number, read_number
 from whileai_verify.pool import WorkError, WorkTimeoutError, shared_pool
 from whileai_verify.rowview import (
@@ -52,8 +53,17 @@ def _usable(marker: str, value: str) -> bool:
     return marker == "box" or bool(_MATHS.search(value)) or len(value.split()) <= 3
 
 
+def _reads(text: str) -> bool:
+    """Return whether a text as a whole is mathematics, or one answer in words."""
+    try:
+        parse_answer(text)
+    except (CannotReadError, RecursionError):
+        return False
+    return True
+
+
 def math_answer(reply: str) -> str | None:
-    """Return the answer of a reply: the last marked one, else the reply when it is short, else its last formula.
+    """Return the answer of a reply: the last marked one, else the reply when it is nothing else, else its last formula.
 
     Formulas that only a comma, "and" or "or" parts are one answer together: `$x=1$ and $x=2$` is a list.
 
@@ -66,12 +76,12 @@ def math_answer(reply: str) -> str | None:
         if chosen:
             return chosen[-1].value
     text = reply.strip()
-    if "\n" not in text and len(text) <= 200 and not re.search(r"[A-Za-z]{3,} [A-Za-z]{2,} [A-Za-z]{2,}", text):
+    if "\n" not in text and len(text) <= 200 and _reads(text):
         return text
     tail = text[-20_000:]
     spans = list(_SPAN.finditer(tail))
     if not spans:
-        return last_number(text)
+        return last_number(text) or (text if len(text) <= 200 else None)
     said = [next(g for g in spans[-1].groups() if g)]
     for earlier, later in zip(reversed(spans[:-1]), reversed(spans), strict=False):
         if not _JOINED.fullmatch(tail[earlier.end() : later.start()]):

@@ -169,6 +169,33 @@ def _text_tokens(inner: str) -> list[Token]:
     return [Token(("words", words))]
 
 
+# Two letters are a product (xy), unless they are a word of prose.
+_SHORT_WORDS = frozenset(
+    (
+        "is",
+        "it",
+        "to",
+        "of",
+        "in",
+        "at",
+        "on",
+        "we",
+        "so",
+        "he",
+        "if",
+        "no",
+        "do",
+        "go",
+        "my",
+        "up",
+        "us",
+        "me",
+        "am",
+        "by",
+    )
+)
+
+
 def _word_tokens(word: str) -> list[Token]:
     low = word.casefold()
     if low in ("or", "and"):
@@ -184,7 +211,7 @@ def _word_tokens(word: str) -> list[Token]:
             return [Token(("let", word[0])), Token(("cmd", "\\" + name))]
     if word.endswith("pi") and len(word) == 3:
         return [Token(("let", word[0])), Token(("cmd", "\\pi"))]
-    if len(word) == 2:
+    if len(word) == 2 and low not in _SHORT_WORDS:
         return [Token(("let", c)) for c in word]
     return [Token(("words", word))]
 
@@ -374,6 +401,8 @@ def _relation(tokens: list[Token]) -> Tree | None:
     if len(chain) == 1:
         return _answer(chain[0])
     if chain[0] == []:
+        if chain[1] != "=":
+            raise CannotReadError("a relation without a left side")
         chain = chain[2:]
         if len(chain) == 1:
             return _scalar(chain[0])

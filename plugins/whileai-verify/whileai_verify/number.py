@@ -193,7 +193,9 @@ _TOKEN = re.compile(
     rf"(?:\d+\s+\d+/\d+|{_DIGITS}\s?/\s?{_DIGITS}|(?:{_DECIMAL})(?:[eE][+-]?\d{{1,6}})?)(?:\s?(?:\\?%|percent\b))?"
 )
 _HEDGE = re.compile(
-    r"^[\s*_$`\"')]*(?:,\s*)?(?:or|or maybe|or perhaps|maybe|and|and/or|to|,|&|/|-|–)[\s*_$`\"'(]*$", re.I
+    r"^[\s*_$`\"')]*(?:,\s*)?(?:or|or maybe|or perhaps|maybe|and|and/or|to|,|&|/|-|–)[\s*_$`\"'(]*"
+    r"(?:[A-Za-z]\s{0,3}=[\s$]{0,4})?$",
+    re.I,
 )
 _GLUED = re.compile(r"[A-Za-z_°\\^]")
 _TAIL = 20_000
@@ -209,6 +211,8 @@ def last_number(text: str) -> str | None:
     if len(tokens) > 1 and _HEDGE.match(text[tokens[-2].end() : last.start()]):
         return None
     follow = text[last.end() :]
+    if last.group().startswith("$") and follow.startswith("$"):
+        return last.group()[1:]  # a LaTeX formula, not a sum of money
     glued = _GLUED.match(follow)
     scale = _SCALE_WORD.match(follow)
     tail = scale.group() if scale else re.match(r"[A-Za-z_°\\^]\w*", follow).group() if glued else ""  # type: ignore[union-attr]
