@@ -49,7 +49,9 @@ PAIR_LENGTH_RATIO = Sourced(
     "Park et al. 2024 (arXiv:2403.19159) section 3 shows DPO exploiting length; the bound is convention, untested",
 )
 PAIRS_PER_TASK = Sourced(1, "preference pairs taken per task", "convention, untested")
-CONFOUND_ALPHA = Sourced(0.05, "family-wise error of the confound tests of a pair set (Holm 1979)", "convention")
+CONFOUND_ALPHA = Sourced(
+    0.05, "family-wise error of the confound tests of a pair set (Holm 1979)", "convention, untested"
+)
 SOLVED_RATE = Sourced(
     0.9, "a task is retired when the lower end of its rate's interval is at least this", "convention, untested"
 )
