@@ -126,7 +126,7 @@ class Manager:
         if allowed is not None and not allowed:
             return
         found = sorted(self._entry_points(), key=lambda item: (normalise(item[2].metadata["Name"]), item[1].name))
-        taken = {normalise(dist.metadata["Name"]) for _, _, dist in found} | {"local"}
+        taken = {normalise(dist.metadata["Name"]) for _, _, dist in found} | {"here"}
         wanted = set(allowed or ())
         for api, point, dist in found:
             name, full = dist.metadata["Name"], normalise(dist.metadata["Name"])

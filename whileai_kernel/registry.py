@@ -1,13 +1,13 @@
 """Components by kind and name: lazy targets, `make`, and the `Spec` that says how an object was made.
 
 A full id is `<plugin>/<name>`; a bare name works while one plugin alone offers it. Nothing is imported before a
-component is made. Components of a notebook are registered with `register_local` under the plugin name `local`.
+component is made. Components of a notebook are registered with `register_local` under the plugin name `here`.
 
 Example:
     >>> def always(row): return 1.0
     >>> register_local("verifiers", "always", always)
     >>> make("verifiers", "always") is always, spec_of(always).id
-    (True, 'local/always')
+    (True, 'here/always')
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from whileai_kernel.rows import content_id
 
 __all__ = ["Entry", "Spec", "entries", "forget", "kinds", "lookup", "make", "register_local", "resolve", "spec_of"]
 
-LOCAL = Plugin("local", "local", "-", "local")
+LOCAL = Plugin("here", "here", "-", "here")
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,14 +170,14 @@ def entries(kind: str) -> list[Entry]:
 
 
 def register_local(kind: str, name: str, component: Any, *, summary: str = "", replace: bool = True) -> None:
-    """Register a component of this process, for example from a notebook cell, as `local/<name>`.
+    """Register a component of this process, for example from a notebook cell, as `here/<name>`.
 
     Raises:
         UnknownNameError: There is no such kind.
         ParameterError: The name is taken and `replace` is false.
     """
     _table(kind)
-    entry = Entry(kind, name, LOCAL, f"local:{name}", summary, local=component)
+    entry = Entry(kind, name, LOCAL, f"here:{name}", summary, local=component)
     with _lock:
         if not replace and entry.id in _local.get(kind, {}):
             raise ParameterError(f"{entry.id} is registered already", fix="pass replace=True, or use another name")

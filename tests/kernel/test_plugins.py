@@ -248,9 +248,9 @@ def test_short_names_never_clash(site, bare):
 
 
 def test_a_plugin_never_takes_the_name_of_local_components(site):
-    site.add(**good("whileai-local"))
+    site.add(**good("whileai-here"))
     extra = "k.register_local('verifiers', 'shared', len)\nanswer['ids'] = [e.id for e in k.entries('verifiers')]"
-    assert report(site, extra)["ids"] == ["local/shared", "whileai-local/shared"]
+    assert report(site, extra)["ids"] == ["here/shared", "whileai-here/shared"]
 
 
 def test_broken_metadata_of_others_is_not_our_business(site):

@@ -76,7 +76,7 @@ def test_a_clash_lists_both_and_the_full_ids_work(offer):
 def test_a_local_component_and_a_plugin_clash_too(offer):
     offer("verifiers", "shared", "m:x")
     register_local("verifiers", "shared", len)
-    with pytest.raises(AmbiguousNameError, match="local/shared"):
+    with pytest.raises(AmbiguousNameError, match="here/shared"):
         lookup("verifiers", "shared")
 
 
@@ -204,10 +204,10 @@ def grade(row, least=1):
 def test_every_object_carries_its_spec(cls):
     register_local("verifiers", "it", cls)
     params = {"least": 2} if cls is Words else {} if cls is Refuses else {"n": 3}
-    one, two = make("verifiers", "it", **params), make("verifiers", "local/it", **params)
-    assert spec_of(one) == Spec("verifiers", "local/it", "-", params)
+    one, two = make("verifiers", "it", **params), make("verifiers", "here/it", **params)
+    assert spec_of(one) == Spec("verifiers", "here/it", "-", params)
     assert one is not two and spec_of(two) == spec_of(one)
-    assert spec_of(one).to_dict() == {"kind": "verifiers", "id": "local/it", "version": "-", "params": params}
+    assert spec_of(one).to_dict() == {"kind": "verifiers", "id": "here/it", "version": "-", "params": params}
     assert spec_of(cls) is None
 
 
@@ -227,7 +227,7 @@ def test_a_function_under_two_names_has_two_specs():
     register_local("verifiers", "one", shared)
     register_local("verifiers", "two", shared)
     one, two = make("verifiers", "one"), make("verifiers", "two")
-    assert [spec_of(c).id for c in (one, two, make("verifiers", "one"))] == ["local/one", "local/two", "local/one"]
+    assert [spec_of(c).id for c in (one, two, make("verifiers", "one"))] == ["here/one", "here/two", "here/one"]
     assert one({}) == two({}) == 1.0
 
 
@@ -274,7 +274,7 @@ def test_local_components_can_be_replaced_unless_they_must_not():
     assert make("markers", "m") is abs
     with pytest.raises(ParameterError, match="registered already"):
         register_local("markers", "m", len, replace=False)
-    assert [e.id for e in entries("markers")] == ["local/m"]
+    assert [e.id for e in entries("markers")] == ["here/m"]
 
 
 def test_local_components_survive_a_reset():

@@ -10,17 +10,20 @@ Example:
     >>> def never_raises(subject):
     ...     '''A component that raises ends the run of somebody else.'''
     ...     subject.component({})
-    >>> result = run_check(never_raises, Subject("verifiers", "local/x", lambda row: 1.0))
+    >>> result = run_check(never_raises, Subject("verifiers", "here/x", lambda row: 1.0))
     >>> result.outcome
     'passed'
 """
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from whileai_kernel.errors import describe
 
 __all__ = ["Check", "Report", "Result", "Skip", "Subject", "run_check", "run_checks"]
 
@@ -63,12 +66,12 @@ class Subject:
         return default
 
     def examples(self) -> list[Any]:
-        """Return the component's examples.
+        """Return copies of the component's examples, so that a check sees what an earlier call did to a row.
 
         Raises:
             Skip: There are none.
         """
-        found = list(self.attribute("examples", ()) or ())
+        found = copy.deepcopy(list(self.attribute("examples", ()) or ()))
         if not found:
             raise Skip(f"{self.id} ships no examples; set `examples` on the class or function")
         return found
@@ -163,7 +166,7 @@ def run_check(check: Check, subject: Subject) -> Result:
     except (KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as err:  # noqa: BLE001 - a component may raise anything, SystemExit too
-        detail = str(err) if isinstance(err, AssertionError) else f"{type(err).__name__}: {err}"
+        detail = str(err) if type(err) is AssertionError else describe(err)
         message = f"{consequence(check)} {detail}".strip()
         if name in expected:
             return Result(subject.id, name, "expected failure", f"{expected[name]} ({detail[:200]})")

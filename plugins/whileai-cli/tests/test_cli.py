@@ -78,7 +78,7 @@ def test_a_clashing_command_is_shown_by_its_full_id(command, capsys):
     command(lambda args: 0, name="plugins")
     try:
         assert "cli/plugins" in overview()
-        assert "local/plugins" in overview()
+        assert "here/plugins" in overview()
         assert main(["plugins"]) == 2
         error = capsys.readouterr().err
         assert "cli/plugins" in error

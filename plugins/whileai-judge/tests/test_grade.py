@@ -236,7 +236,7 @@ def test_names_files_and_objects_all_work(tmp_path):
     register_local("judges", "longest", Longer)
     made = make("judges", "longest", n=4)
     by_make = grade(rows, made)
-    assert by_make[0]["scorer"]["id"] == "local/longest"
+    assert by_make[0]["scorer"]["id"] == "here/longest"
     assert by_make[0]["scorer"]["params"] == {"n": 4}
     by_module = grade(rows, "whileai_judge.seeded:seeded")
     assert [row["status"] for row in by_module] == ["missing", "missing"]

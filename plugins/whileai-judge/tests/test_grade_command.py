@@ -59,13 +59,13 @@ def test_a_rubric_file_and_a_model(files, capsys):
     (files / "polite.md").write_text("Says yes.\n", encoding="utf-8")
     out = files / "judged.jsonl"
     rubric = ("--rubric", files / "polite.md")
-    assert run(files / "rows.jsonl", *rubric, "--judge", "local/reads", "--out", out) == 0
+    assert run(files / "rows.jsonl", *rubric, "--judge", "here/reads", "--out", out) == 0
     rows = list(read_rows(out))
     assert [row["reward"] for row in rows] == [1.0, 0.0, 0.0]
     assert rows[0]["scorer"]["id"] == "judge/polite"
     (files / "empty.md").write_text(" \n", encoding="utf-8")
     with pytest.raises(WhileaiError, match="empty"):
-        run(files / "rows.jsonl", "--rubric", files / "empty.md", "--judge", "local/reads")
+        run(files / "rows.jsonl", "--rubric", files / "empty.md", "--judge", "here/reads")
 
 
 def test_rubric_files_are_prose_or_criteria(tmp_path):

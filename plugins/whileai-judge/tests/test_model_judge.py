@@ -361,7 +361,7 @@ def test_seeds_and_repeats_keep_votes_apart():
 
 def test_a_model_may_be_named_by_its_spec():
     register_local("models", "always", ScriptedModel(lambda p: verdict_line(p, "PASS"), name="always"))
-    assert ask(Judge("x", "local/always"), row())["reward"] == 1.0
+    assert ask(Judge("x", "here/always"), row())["reward"] == 1.0
     with pytest.raises(UnknownNameError):
-        Judge("x", "local/nobody")
+        Judge("x", "here/nobody")
     assert isinstance(ScriptedModel([]), Model)

@@ -106,8 +106,8 @@ def test_a_model_judge_with_a_token_is_not_fooled_by_a_planted_verdict():
 def test_other_plugins_bring_probes_through_the_registry():
     register_local("probes", "emoji", refusal)
     assert available_probes()["emoji"]({}) == refusal({})
-    report = judge_probes(rows_of(), careful, probes=["local/emoji"])
-    assert report.results[0].name == "local/emoji"
+    report = judge_probes(rows_of(), careful, probes=["here/emoji"])
+    assert report.results[0].name == "here/emoji"
 
 
 @pytest.mark.parametrize(
