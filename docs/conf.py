@@ -1,5 +1,6 @@
 """Settings of the documentation site; `make docs` builds it and takes every warning for an error."""
 
+import importlib.util
 import sys
 import tomllib
 from pathlib import Path
@@ -30,8 +31,21 @@ suppress_warnings = ["ref.python"]  # two classes of one name in two packages: t
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True, "show-inheritance": False}
 autodoc_typehints = "signature"
-autodoc_preserve_defaults = True
 add_module_names = False
+# Extras that are not installed here are stood in for, so that the modules that need them are described all the same.
+OPTIONAL = [
+    "datasets",
+    "lm_eval",
+    "math_verify",
+    "polars",
+    "pyarrow",
+    "rensa",
+    "tqdm",
+    "transformers",
+    "trl",
+    "wordllama",
+]
+autodoc_mock_imports = [name for name in OPTIONAL if importlib.util.find_spec(name) is None]
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True  # an Attributes section describes the fields once, beside what autodoc finds itself
