@@ -1,6 +1,6 @@
 """Flat rows to JSONL and back: rows/s, MB/s and peak memory, beside plain json and orjson.
 
-Run: ``python tests/bench/bench_rowio.py [ROWS]`` (default 1,000,000). Every measurement is a process of its own, so
+Run: ``python tests/bench/rowio_speed.py [ROWS]`` (default 1,000,000). Every measurement is a process of its own, so
 that its peak memory is its own; the figures depend on the machine, the growth of memory and time with n must not.
 """
 
