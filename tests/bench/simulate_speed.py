@@ -74,11 +74,16 @@ def speed(sizes: list[int]) -> None:
 
 
 MEMORY = """
-import resource, sys
+import re, resource, sys
+from pathlib import Path
 sys.path.insert(0, {here!r})
 from simulate_speed import make_tools, clock
 clock({size}, make_tools(20), **({{}} if {out!r} == "" else dict(output={out!r}, options={{"collect": False}})))
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+status = Path("/proc/self/status")
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+if status.exists():  # ru_maxrss of a child starts at that of its parent
+    peak = int(re.search(r"VmHWM:\\s*(\\d+)", status.read_text())[1])
+print(peak // 1024)
 """
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import re
+from array import array
 
 from whileai_simulate.defaults import NEAR_DUPLICATE, NGRAM
 
@@ -43,7 +44,7 @@ class NearDuplicates:
     def __init__(self, threshold: float = NEAR_DUPLICATE.value, n: int = NGRAM.value) -> None:
         self.threshold, self.n = threshold, n
         self._index: dict[int, list[int]] = {}
-        self._sets: list[frozenset[int]] = []
+        self._sets: list[array[int]] = []
 
     def add(self, text: str) -> bool:
         """Add a text unless it is a near-duplicate of an earlier one; return whether it was added."""
@@ -56,11 +57,11 @@ class NearDuplicates:
                 if other not in checked:
                     checked.add(other)
                     mine = self._sets[other]
-                    shared = len(mine & grams)
+                    shared = sum([gram in grams for gram in mine])
                     if shared >= self.threshold * (len(mine) + len(grams) - shared) - 1e-9:
                         return False
         number = len(self._sets)
-        self._sets.append(frozenset(grams))
+        self._sets.append(array("q", ordered))  # a set of 20 numbers takes ten times the room
         for gram in prefix:
             self._index.setdefault(gram, []).append(number)
         return True
