@@ -168,8 +168,10 @@ def _prepared(
         return Prepared(dropped="quotes privileged context")
     if media == "drop" and any(m.get("content_parts") for m in messages):
         return Prepared(dropped="has parts other than text")
-    messages = with_unique_ids(messages)
-    found = validate_messages(messages, ends_on_call=row.get("finish_reason") in ENDS_ON_CALL)
+    found = []
+    if any(m.get("tool_calls") or m["role"] == "tool" for m in messages):  # nothing to pair in other conversations
+        messages = with_unique_ids(messages)
+        found = validate_messages(messages, ends_on_call=row.get("finish_reason") in ENDS_ON_CALL)
     stopping = [p for p in found if p.code != "arguments_not_json"]
     if stopping:
         return Prepared(dropped=stopping[0].code.replace("_", " "))
@@ -253,7 +255,8 @@ def quotes_privileged(
         for m in messages
         if m["role"] == "assistant"
     ]
-    said += [c.arguments_text for c in tool_calls(messages)]
+    if any(m.get("tool_calls") for m in messages):
+        said += [c.arguments_text for c in tool_calls(messages)]
     spoken = _one_space("\n".join(said))
     seen = _one_space("\n".join(text_of(m.get("content")) for m in messages if m["role"] != "assistant"))
     for path, raw in _texts(private):

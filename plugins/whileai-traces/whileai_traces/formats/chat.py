@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from whileai_kernel.errors import RowError
 from whileai_kernel.messages import text_of
 from whileai_kernel.rows import Row
 from whileai_traces.build import RowBuilder, Score, leftovers
@@ -352,7 +353,11 @@ class ShareGPT(JsonSource):
                 if role is None:
                     build.problem(where, f"turn from {as_mapping(turn).get('from')!r:.60} is no known speaker")
                     break
-                self._turn(as_mapping(turn), role, messages)
+                try:
+                    self._turn(as_mapping(turn), role, messages)
+                except RowError as err:
+                    build.problem(where, f"turn {len(messages) + 1}: {err.what}")
+                    break
             else:
                 if not messages:
                     build.problem(where, "has no conversations")
