@@ -38,8 +38,9 @@ def timed(label: str, count: int, work: Callable[[], Any]) -> None:
     start, cpu = time.perf_counter(), time.process_time()
     work()
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+    here = f"{1e6 * cpu / count:10,.1f} us of CPU here"
     sys.stdout.write(
-        f"{label:<44} {seconds:8.2f} s {count / seconds:12,.0f} /s {1e6 * seconds / count:12,.1f} us each\n"
+        f"{label:<46} {seconds:8.2f} s {count / seconds:10,.0f} /s {1e6 * seconds / count:12,.1f} us, {here}\n"
     )
 
 

@@ -21,199 +21,22 @@ import re
 from typing import Any
 
 from whileai_verify.extract import strip_decoration
+from whileai_verify.mathtokens import (
+    END,
+    FUNCTIONS,
+    GREEK,
+    RELATIONS,
+    CannotReadError,
+    Token,
+    clean,
+    tokenize,
+    ungroup,
+)
 from whileai_verify.units import UNITS
 
 __all__ = ["CannotReadError", "parse_answer"]
 
 Tree = tuple[Any, ...]
-
-
-class CannotReadError(ValueError):
-    """The text is not mathematics that this parser understands."""
-
-
-_UNICODE = {
-    "−": "-", "–": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "∗": "*", "÷": "/", "√": r"\sqrt ",
-    "π": r"\pi ", "∞": r"\infty ", "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ", "±": r"\pm ", "∓": r"\mp ",
-    "∪": r"\cup ", "∈": r"\in ", "ℝ": r"\mathbb{R}", "∅": r"\emptyset ", "°": r"^{\circ}", "⁄": "/",
-    "θ": r"\theta ", "α": r"\alpha ", "β": r"\beta ", "γ": r"\gamma ", "λ": r"\lambda ", "μ": r"\mu ",
-    "φ": r"\phi ", "ω": r"\omega ", "’": "'", "（": "(", "）": ")", "，": ",", "＝": "=", "⌊": r"\lfloor ",
-    "⌋": r"\rfloor ", "⌈": r"\lceil ", "⌉": r"\rceil ", "⟨": r"\langle ", "⟩": r"\rangle ",
-    "½": r"\frac{1}{2}", "⅓": r"\frac{1}{3}", "⅔": r"\frac{2}{3}", "¼": r"\frac{1}{4}", "¾": r"\frac{3}{4}",
-    "\u00a0": " ", "\u2009": " ", "\u202f": " ", "≈": r"\approx ",
-}  # fmt: skip
-_SUPER = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿ", "0123456789-+n")
-_DROP = re.compile(
-    r"\\(?:left|right|[Bb]igg?[lrm]?|displaystyle|textstyle|limits|nolimits|quad|qquad|hfill|thinspace|mathrm(?!\s*\{)"
-    r"|rm|bf|it|mathstrut|phantom\{[^{}]*\})(?![A-Za-z])|\\[,;:! ]|(?<!\\)~|\\(?=\s)"
-)
-_NAMED = re.compile(
-    r"\\(?:operatorname\*?|mathrm|mathbf|mathit|mathsf|mathcal|boldsymbol|bm|textbf|textit|textrm|emph|mbox|text)"
-    r"\s*\{([^{}]*)\}"
-)
-_FUNCTIONS = {
-    "sin": "sin", "cos": "cos", "tan": "tan", "cot": "cot", "sec": "sec", "csc": "csc", "arcsin": "asin",
-    "arccos": "acos", "arctan": "atan", "asin": "asin", "acos": "acos", "atan": "atan", "sinh": "sinh",
-    "cosh": "cosh", "tanh": "tanh", "ln": "ln", "log": "log", "lg": "lg", "exp": "exp", "sqrt": "sqrt",
-    "abs": "abs", "floor": "floor", "ceil": "ceil", "gcd": "gcd", "lcm": "lcm", "max": "max", "min": "min",
-    "cbrt": "cbrt",
-}  # fmt: skip
-_GREEK = [
-    "alpha", "beta", "gamma", "delta", "epsilon", "varepsilon", "zeta", "eta", "theta", "vartheta", "iota",
-    "kappa", "lambda", "mu", "nu", "xi", "rho", "sigma", "tau", "upsilon", "phi", "varphi", "chi", "psi",
-    "omega", "Gamma", "Delta", "Theta", "Lambda", "Xi", "Sigma", "Phi", "Psi", "Omega", "ell", "hbar",
-]  # fmt: skip
-_RELATIONS = {
-    "=": "=", "<": "<", ">": ">", "\\le": "<=", "\\leq": "<=", "\\leqslant": "<=", "\\ge": ">=",
-    "\\geq": ">=", "\\geqslant": ">=", "\\ne": "!=", "\\neq": "!=", "\\lt": "<", "\\gt": ">",
-    "\\approx": "~", "\\equiv": "==", "<=": "<=", ">=": ">=", "!=": "!=", "==": "=",
-}  # fmt: skip
-_TOKEN = re.compile(
-    r"\s*(?:(?P<rep>\d+\.\d*(?:\\overline\s*\{\d+\}|\\bar\s*\{\d+\}|\\dot\s*\{\d\}|\(\d+\)(?!\d)))"
-    r"|(?P<num>\d+(?:\.\d+)?(?:[eE][+-]?\d+(?![A-Za-z]))?|\.\d+|\d+\.(?!\d))"
-    r"|(?P<text>\x01[^\x02]*\x02)"
-    r"|(?P<cmd>\\(?:[A-Za-z]+|[{}|%$&#_\\]))"
-    r"|(?P<word>[A-Za-z]{2,})|(?P<let>[A-Za-z])"
-    r"|(?P<op>\*\*|<=|>=|!=|==|\|\||[-+*/^_!()\[\]{}|=<>,;:%&'])|(?P<bad>\S))"
-)
-
-
-class Token(tuple):  # type: ignore[type-arg]
-    """`(kind, text)`; a tuple with names."""
-
-    __slots__ = ()
-
-    @property
-    def kind(self) -> str:
-        return str(self[0])
-
-    @property
-    def text(self) -> str:
-        return str(self[1])
-
-
-_END = Token(("end", ""))
-
-
-def _clean(text: str) -> str:
-    for old, new in _UNICODE.items():
-        if old in text:
-            text = text.replace(old, new)
-    text = re.sub(r"([⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿ]+)", lambda m: "^{" + m.group().translate(_SUPER) + "}", text)
-    text = re.sub(r"[０-９]", lambda m: chr(ord(m.group()) - 0xFEE0), text)
-    text = re.sub(r"\\[dtc]frac(?![A-Za-z])", r"\\frac", text)
-    text = text.replace("\\tfrac", "\\frac").replace("\\$", " USD ").replace("$", " ").replace("**", "^")
-    text = re.sub(r"\\\(|\\\)|\\\[|\\\]", " ", text)
-    text = re.sub(r"(?<=\d)(?:\{,\}|\\,|\\!,\\!|,\\!|\\ )(?=\d{3}(?!\d))", "", text)
-    text = text.replace("\\%", "%").replace("\\colon", ":").replace("\\lbrace", "\\{").replace("\\rbrace", "\\}")
-    text = re.sub(r"\\(?:left|right)\s*([.])", " ", text)
-    text = _NAMED.sub(lambda m: f"\x01{m[1]}\x02", text)
-    text = re.sub(r"\\mathbb\s*\{?\s*([A-Z])\s*\}?", r"\\bb\1 ", text)
-    text = _DROP.sub(" ", text)
-    return re.sub(r"\s+", " ", text).strip()
-
-
-def _ungroup(text: str) -> str:
-    """Remove thousands separators outside of every bracket: `1,000` is a number, `(1,000)` is a pair."""
-    out, depth, last = [], 0, 0
-    for m in re.finditer(r"\\[{}]|[()\[\]{}]|(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])", text):
-        part = m.group()
-        if part[0].isdigit():
-            if depth == 0:
-                out += [text[last : m.start()], part.replace(",", "")]
-                last = m.end()
-        else:
-            depth += 1 if part[-1] in "([{" else -1
-    return "".join(out) + text[last:]
-
-
-def tokenize(text: str) -> list[Token]:
-    """Return the tokens of a cleaned text.
-
-    Raises:
-        CannotReadError: A character has no meaning here.
-    """
-    tokens: list[Token] = []
-    at = 0
-    while at < len(text):
-        m = _TOKEN.match(text, at)
-        if m is None or m.lastgroup is None:
-            break
-        at = m.end()
-        kind, value = m.lastgroup, m[m.lastgroup]
-        if kind == "bad":
-            raise CannotReadError(f"the character {value!r}")
-        if kind == "text":
-            tokens += _text_tokens(value[1:-1])
-        elif kind == "word":
-            tokens += _word_tokens(value)
-        else:
-            tokens.append(Token((kind, value)))
-    return tokens
-
-
-def _text_tokens(inner: str) -> list[Token]:
-    words = inner.strip().strip(".")
-    low = words.casefold()
-    if low in ("or", "and", "", ","):
-        return [Token(("join", low))] if low in ("or", "and") else []
-    if re.fullmatch(r"[-+\d.,/\s^()]+", words):
-        return tokenize(_ungroup(words))
-    if low in _FUNCTIONS:
-        return [Token(("cmd", "\\" + low))]
-    unit = re.sub(r"\s+", " ", low)
-    if unit in UNITS:
-        return [Token(("unit", unit))]
-    if re.fullmatch(r"\(?[A-Za-z]\)?", words):
-        return [Token(("let", words.strip("()")))]
-    return [Token(("words", words))]
-
-
-# Two letters are a product (xy), unless they are a word of prose.
-_SHORT_WORDS = frozenset(
-    (
-        "is",
-        "it",
-        "to",
-        "of",
-        "in",
-        "at",
-        "on",
-        "we",
-        "so",
-        "he",
-        "if",
-        "no",
-        "do",
-        "go",
-        "my",
-        "up",
-        "us",
-        "me",
-        "am",
-        "by",
-    )
-)
-
-
-def _word_tokens(word: str) -> list[Token]:
-    low = word.casefold()
-    if low in ("or", "and"):
-        return [Token(("join", low))]
-    if low in _FUNCTIONS or low == "pi" or word in _GREEK:
-        return [Token(("cmd", "\\" + (low if low in _FUNCTIONS or low == "pi" else word)))]
-    if low in ("inf", "infinity", "oo"):
-        return [Token(("cmd", "\\infty"))]
-    if low in UNITS and len(low) > 1:
-        return [Token(("unit", low))]
-    for name in sorted(_FUNCTIONS, key=len, reverse=True):
-        if word.endswith(name) and len(word) - len(name) == 1 and name not in ("ln", "lg"):
-            return [Token(("let", word[0])), Token(("cmd", "\\" + name))]
-    if word.endswith("pi") and len(word) == 3:
-        return [Token(("let", word[0])), Token(("cmd", "\\pi"))]
-    if len(word) == 2 and low not in _SHORT_WORDS:
-        return [Token(("let", c)) for c in word]
-    return [Token(("words", word))]
 
 
 _OPEN = {"(", "[", "{", "\\{", "\\langle", "\\lfloor", "\\lceil"}
@@ -264,7 +87,7 @@ def parse_answer(text: str) -> Tree:
     matrix = _matrix(plain)
     if matrix is not None:
         return matrix
-    cleaned = re.sub(r"(?<=[^.])\.$", "", _ungroup(_clean(plain)))
+    cleaned = re.sub(r"(?<=[^.])\.$", "", ungroup(clean(plain)))
     words = _as_words(plain)
     try:
         tokens = tokenize(cleaned)
@@ -298,7 +121,7 @@ def _matrix(text: str) -> Tree | None:
     if "\\begin" in m[2]:
         raise CannotReadError("a matrix inside a matrix")
     rows = [r for r in re.split(r"\\\\(?:\[[^\]]*\])?", m[2]) if r.strip()]
-    cells = [[_expression(tokenize(_clean(c))) for c in r.split("&")] for r in rows]
+    cells = [[_expression(tokenize(clean(c))) for c in r.split("&")] for r in rows]
     if not cells or len({len(r) for r in cells}) != 1:
         raise CannotReadError("a matrix whose rows differ in length")
     return ("matrix", cells)
@@ -359,7 +182,7 @@ def _single(tokens: list[Token]) -> Tree:
             if len(commas) > 1:
                 left, right = ("(", ")") if left == "\\langle" else (left, right)
                 return ("seq", left, right, [_answer(p) for p in commas])
-            if left == "(" and right == ")" and any(t.text in _RELATIONS for t in inner):
+            if left == "(" and right == ")" and any(t.text in RELATIONS for t in inner):
                 return _answer(inner)
             if left == "[" and _enclosed(inner) is False:
                 return ("seq", left, right, [_answer(inner)])
@@ -380,7 +203,7 @@ def _single(tokens: list[Token]) -> Tree:
 
 def _set(inner: list[Token], commas: list[list[Token]]) -> Tree:
     bar = _split(inner, lambda t: t.text in ("|", "\\mid", ":"))
-    if len(bar) == 2 and any(t.text in _RELATIONS for t in bar[1]):
+    if len(bar) == 2 and any(t.text in RELATIONS for t in bar[1]):
         return _answer(bar[1])
     return ("set", [_answer(p) for p in commas if p])
 
@@ -391,8 +214,8 @@ def _relation(tokens: list[Token]) -> Tree | None:
     for n, token in enumerate(tokens):
         if token.kind in ("op", "cmd"):
             depth += (token.text in _OPEN) - (token.text in _CLOSE)
-        if depth == 0 and token.text in _RELATIONS and token.kind in ("op", "cmd"):
-            chain += [tokens[start:n], _RELATIONS[token.text]]
+        if depth == 0 and token.text in RELATIONS and token.kind in ("op", "cmd"):
+            chain += [tokens[start:n], RELATIONS[token.text]]
             start = n + 1
     if not chain:
         return None
@@ -468,7 +291,7 @@ def _unit_tail(tokens: list[Token]) -> tuple[str, list[Token]] | None:
 def _expression(tokens: list[Token]) -> Tree:
     parser = _Parser(tokens)
     tree = parser.sum()
-    if parser.peek() is not _END:
+    if parser.peek() is not END:
         raise CannotReadError(f"{parser.peek().text!r} after the expression")
     return tree
 
@@ -483,11 +306,11 @@ class _Parser:
         self.tokens, self.at, self.depth = tokens, 0, 0
 
     def peek(self, ahead: int = 0) -> Token:
-        return self.tokens[self.at + ahead] if self.at + ahead < len(self.tokens) else _END
+        return self.tokens[self.at + ahead] if self.at + ahead < len(self.tokens) else END
 
     def take(self, text: str | None = None) -> Token:
         token = self.peek()
-        if token is _END or (text is not None and token.text != text):
+        if token is END or (text is not None and token.text != text):
             raise CannotReadError(f"{token.text!r} where {text or 'something'!r} should stand")
         self.at += 1
         return token
@@ -535,7 +358,7 @@ class _Parser:
             return True
         if token.kind == "cmd":
             name = token.text[1:]
-            return name in _FUNCTIONS or name in _GREEK or name in (
+            return name in FUNCTIONS or name in GREEK or name in (
                 "frac", "binom", "dbinom", "tbinom", "pi", "infty", "imath", "lfloor", "lceil", "vert", "lvert"
             )  # fmt: skip
         return token.text in ("(", "{", "[")
@@ -686,12 +509,12 @@ class _Parser:
             return ("const", "oo")
         if name == "imath":
             return ("const", "i")
-        if name in _GREEK:
+        if name in GREEK:
             return ("sym", name + self.subscript())
         if name == "sqrt":
             return self.root()
-        if name in _FUNCTIONS:
-            return self.function(_FUNCTIONS[name])
+        if name in FUNCTIONS:
+            return self.function(FUNCTIONS[name])
         raise CannotReadError(f"the command \\{name}")
 
     def argument(self) -> Tree:
@@ -750,7 +573,7 @@ class _Parser:
             self.take()
             return [("neg", self.power())]
         tree = self.power()
-        while self.starts(self.peek()) and self.peek().text[1:] not in _FUNCTIONS:
+        while self.starts(self.peek()) and self.peek().text[1:] not in FUNCTIONS:
             tree = ("mul", tree, self.power())
         return [tree]
 

@@ -25,309 +25,12 @@ import unittest
 from collections.abc import Callable
 from typing import Any
 
-from whileai_verify.frames import read_frame, write_frame
-from whileai_verify.wire import CannotCrossError, decode, encode
+from whileai_verify.frames import write_frame
+from whileai_verify.remote import CandidateGoneError, Link, Remote
 
 __all__ = ["run_tests"]
 
 MODULE = "solution"
-
-
-class CandidateGoneError(BaseException):
-    """The candidate's process ended; not an Exception, so that no test can swallow it."""
-
-
-class Link:
-    """The connection to the candidate."""
-
-    def __init__(self, fd: int, limit: int) -> None:
-        self.fd, self.limit = fd, limit
-        self.callbacks: list[Any] = []
-        self.errors: dict[str, type[BaseException]] = {}
-
-    def receive(self) -> dict[str, Any]:
-        try:
-            frame = read_frame(self.fd, limit=self.limit)
-        except Exception as error:  # noqa: BLE001 - a frame that is too large or broken ends the candidate
-            raise CandidateGoneError(f"the candidate sent a value that is too large ({type(error).__name__})") from None
-        if frame is None:
-            raise CandidateGoneError("the candidate's process ended before its tests")
-        try:
-            message = json.loads(frame)
-        except (ValueError, RecursionError):
-            raise CandidateGoneError("the candidate sent something that is not a value") from None
-        if not isinstance(message, dict):
-            raise CandidateGoneError("the candidate sent something that is not a value")
-        return message
-
-    def ask(self, request: dict[str, Any], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
-        """Send one request and return its value, or raise what the candidate raised."""
-        request["args"] = [self.encode(a) for a in args]
-        request["kwargs"] = {k: self.encode(v) for k, v in (kwargs or {}).items()}
-        self.send(request)
-        while True:
-            message = self.receive()
-            if "callback" in message:
-                self.call_back(message)
-                continue
-            return self.result(message, args)
-
-    def send(self, message: dict[str, Any]) -> None:
-        try:
-            write_frame(self.fd, json.dumps(message).encode())
-        except OSError:
-            raise CandidateGoneError("the candidate's process ended before its tests") from None
-
-    def result(self, message: dict[str, Any], args: tuple[Any, ...]) -> Any:
-        try:
-            if isinstance(message.get("out"), str) and message["out"]:
-                sys.stdout.write(message["out"])
-            for n, data in (message.get("changed") or {}).items():
-                _update(args[int(n)], self.decode(data))
-            if "raised" in message:
-                raise self.exception(message["raised"])
-            return self.decode(message.get("value"))
-        except CannotCrossError as error:
-            raise CandidateGoneError(f"the candidate sent {error}") from None
-        except (IndexError, KeyError, TypeError, AttributeError) as error:
-            if isinstance(error, tuple(self.errors.values())) or "raised" in message:
-                raise
-            raise CandidateGoneError("the candidate sent something that is not a value") from None
-
-    def exception(self, data: dict[str, Any]) -> BaseException:
-        """Return an exception of the candidate: its own class where the source declares it, else the built-in one."""
-        try:
-            args = [decode(a) for a in data.get("args") or []]
-        except CannotCrossError:
-            args = []
-        for name in data.get("mro") or []:
-            found = self.errors.get(name) or getattr(builtins, str(name), None)
-            if isinstance(found, type) and issubclass(found, Exception):
-                try:
-                    error: BaseException = found(*args)
-                except Exception:  # noqa: BLE001 - some built-in exceptions want other arguments
-                    error = found()
-                return error
-        return RuntimeError(f"the candidate raised {str(data.get('type'))[:100]}")
-
-    def call_back(self, message: dict[str, Any]) -> None:
-        try:
-            function = self.callbacks[message["callback"]]
-            args = [self.decode(a) for a in message.get("args") or []]
-            kwargs = {k: self.decode(v) for k, v in (message.get("kwargs") or {}).items()}
-            reply = {"returned": self.encode(function(*args, **kwargs))}
-        except Exception as error:  # noqa: BLE001 - goes back to the caller, as it would in one process
-            reply = {"failed": f"{type(error).__name__}: {str(error)[:200]}"}
-        self.send(reply)
-
-    def encode(self, value: Any) -> Any:
-        return encode(value, self.handle)
-
-    def handle(self, value: Any) -> Any:
-        if isinstance(value, Remote):
-            return {"o": value._number}
-        if isinstance(value, type) and value.__module__ == "builtins":
-            return {"T": value.__name__}
-        if callable(value):
-            self.callbacks.append(value)
-            return {"cb": len(self.callbacks) - 1}
-        raise CannotCrossError(f"a test value of type {type(value).__name__}")
-
-    def decode(self, data: Any) -> Any:
-        return decode(data, self.object_of)
-
-    def object_of(self, data: Any) -> Any:
-        if "cb" in data:
-            return self.callbacks[int(data["cb"])]
-        if data.get("kind") == "coroutine":
-            return _await(self, int(data["o"]))
-        return Remote(self, int(data["o"]), str(data.get("type"))[:100], bool(data.get("callable")))
-
-
-async def _await(link: Link, number: int) -> Any:
-    return link.ask({"op": "await", "on": number})
-
-
-def _update(old: Any, new: Any) -> None:
-    """Bring a mutable argument to the value that the candidate left in it."""
-    if isinstance(old, list) and isinstance(new, list):
-        for i in range(min(len(old), len(new))):
-            if type(old[i]) is type(new[i]) and isinstance(old[i], list | dict | set | bytearray):
-                _update(old[i], new[i])
-            else:
-                old[i] = new[i]
-        del old[len(new) :]
-        old.extend(new[len(old) :])
-    elif isinstance(old, dict) and isinstance(new, dict):
-        kept = {k: old[k] for k in new if k in old}
-        old.clear()
-        for key, value in new.items():
-            before = kept.get(key)
-            if type(before) is type(value) and isinstance(before, list | dict | set):
-                _update(before, value)
-                value = before
-            old[key] = value
-    elif isinstance(old, set) and isinstance(new, set):
-        old.clear()
-        old.update(new)
-    elif isinstance(old, bytearray) and isinstance(new, bytes | bytearray):
-        old[:] = new
-
-
-class Remote:
-    """An object of the candidate.
-
-    It equals no plain value, and its operators are not asked about one: `__eq__`, `__lt__`, `__sub__` or `__contains__`
-    of an object that stands where a plain value is expected would otherwise see what is expected and answer for it.
-    Instances of a class that the tests themselves make (`Stack()`, a capitalised name) are `own`: their operators are
-    under test and are asked.
-    """
-
-    __slots__ = ("_callable", "_class", "_link", "_number", "_own", "_type")
-
-    def __init__(self, link: Link, number: int, kind: str, is_callable: bool) -> None:
-        for name, value in (("_link", link), ("_number", number), ("_type", kind), ("_callable", is_callable)):
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "_own", False)
-        object.__setattr__(self, "_class", False)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        value = self._link.ask({"op": "call", "on": self._number}, args, kwargs)
-        return _own(value) if self._class else value
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name not in ("__name__", "__doc__", "__dict__", "__wrapped__"):
-            raise AttributeError(name)
-        return self._link.ask({"op": "get", "on": self._number, "name": name})
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        self._link.ask({"op": "set", "on": self._number, "name": name}, (value,))
-
-    def __delattr__(self, name: str) -> None:
-        self._link.ask({"op": "del", "on": self._number, "name": name})
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, Remote) and self._number == other._number:
-            return True
-        if not (self._own or (isinstance(other, Remote) and other._own)):
-            return False
-        return _special(self, "__eq__", other) is True or (
-            isinstance(other, Remote) and _special(other, "__eq__", self) is True
-        )
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    def __hash__(self) -> int:
-        return hash(("remote", self._number))
-
-    def __bool__(self) -> bool:
-        for name in ("__bool__", "__len__"):
-            try:
-                return bool(_special(self, name))
-            except AttributeError:
-                continue
-        return True
-
-    def __contains__(self, item: Any) -> bool:
-        if self._own:
-            try:
-                return bool(_special(self, "__contains__", item))
-            except AttributeError:
-                pass
-        return any(item is each or item == each for each in self)
-
-    def __instancecheck__(self, instance: Any) -> bool:
-        if not isinstance(instance, Remote):
-            return False
-        return self._link.ask({"op": "isinstance", "on": self._number}, (instance,)) is True
-
-    def __repr__(self) -> str:
-        return str(_special(self, "__repr__"))
-
-    def __str__(self) -> str:
-        return str(_special(self, "__str__"))
-
-    def __iter__(self) -> Any:
-        inner = _special(self, "__iter__")
-        return inner if isinstance(inner, Remote) else iter(inner)
-
-    def __next__(self) -> Any:
-        return _special(self, "__next__")
-
-    async def _whole(self) -> Any:
-        return self._link.ask({"op": "await", "on": self._number})
-
-    def __await__(self) -> Any:
-        return self._whole().__await__()
-
-
-def _own(value: Any) -> Any:
-    if isinstance(value, Remote):
-        object.__setattr__(value, "_own", True)
-    return value
-
-
-def _special(remote: Remote, name: str, *args: Any) -> Any:
-    return remote._link.ask({"op": "special", "on": remote._number, "name": name}, args)
-
-
-def _plain_special(name: str) -> Callable[..., Any]:
-    """Return a method that asks the candidate's object about itself, or for an item."""
-
-    def method(self: Remote, *args: Any) -> Any:
-        try:
-            return _special(self, name, *args)
-        except AttributeError:
-            raise TypeError(f"the object has no {name}") from None
-
-    return method
-
-
-def _operator(name: str) -> Callable[..., Any]:
-    """Return a method that asks the candidate's object about another value, only where it is under test itself."""
-
-    def method(self: Remote, other: Any) -> Any:
-        if not (self._own or (isinstance(other, Remote) and other._own)):
-            return NotImplemented
-        try:
-            return _own(_special(self, name, other))
-        except AttributeError:
-            return NotImplemented
-
-    return method
-
-
-def _missing(name: str) -> Any:
-    raise TypeError(f"the object has no {name}")
-
-
-_PLAIN = (
-    "len",
-    "getitem",
-    "setitem",
-    "delitem",
-    "neg",
-    "pos",
-    "abs",
-    "invert",
-    "int",
-    "float",
-    "index",
-    "enter",
-    "exit",
-)
-_OPERATORS = (
-    *("lt", "le", "gt", "ge", "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "mod"),
-    *("pow", "and", "or", "xor", "matmul", "iadd", "isub", "imul", "lshift", "rshift", "rfloordiv", "rmod"),
-)
-for _name in (*_PLAIN, "reversed", "round", "complex"):
-    setattr(Remote, f"__{_name}__", _plain_special(f"__{_name}__"))
-for _name in _OPERATORS:
-    setattr(Remote, f"__{_name}__", _operator(f"__{_name}__"))
-
-
-# --- names of the candidate ------------------------------------------------------------------------------------------
 
 
 def _defined(source: str) -> tuple[list[str], dict[str, str], list[ast.stmt], dict[str, list[str]]]:
@@ -432,9 +135,6 @@ def _async(remote: Any) -> Any:
         return await value if inspect.isawaitable(value) else value
 
     return function
-
-
-# --- running ---------------------------------------------------------------------------------------------------------
 
 
 class Outcome:
@@ -610,6 +310,10 @@ def _cases(function: Any) -> list[dict[str, Any]]:
     return sets
 
 
+def _no_fixture() -> None:
+    raise TypeError("a fixture that is not known here")
+
+
 def _function_tests(name: str, function: Any) -> list[Test]:
     cases = _cases(function)
     needed = [
@@ -623,7 +327,7 @@ def _function_tests(name: str, function: Any) -> list[Test]:
         if all(a in case or a in _FIXTURES for a in needed):
             tests.append((label, lambda case=case: _with_fixtures(function, needed, case)))  # type: ignore[misc]
         else:
-            tests.append((label, lambda: _missing("fixture")))
+            tests.append((label, lambda: _no_fixture()))
     return tests
 
 

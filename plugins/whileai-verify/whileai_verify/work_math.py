@@ -18,27 +18,18 @@ import sympy  # type: ignore[import-untyped,import-not-found,unused-ignore]
 from latex2sympy2_extended import latex2sympy  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
 from whileai_verify.mathparse import CannotReadError, parse_answer
+from whileai_verify.mathvalue import (
+    CONSTANT_DIGITS,
+    Options,
+    number_of,
+    same,
+    same_function,
+    to_sympy,
+    value_at,
+)
 from whileai_verify.units import UNITS
 
 Tree = tuple[Any, ...]
-_BIG = 100_000  # exponents and factorial arguments above this are not evaluated
-_POINTS = 6
-_EQUAL_DIGITS = 25
-_CONSTANT_DIGITS = 50
-
-
-class _TooBigError(CannotReadError):
-    """A number that is too large to evaluate."""
-
-
-class _Options:
-    """What the caller asked for."""
-
-    def __init__(self, options: dict[str, Any]) -> None:
-        self.rel_tol: float = options["rel_tol"]
-        self.digits: int = options["digits"]
-        self.units: str = options["units"]
-        self.percent: str = options["percent"]
 
 
 def work(argument: Any) -> dict[str, Any]:
@@ -48,7 +39,7 @@ def work(argument: Any) -> dict[str, Any]:
         argument: `[gold, said, options]`, both texts.
     """
     gold, said, options = argument
-    opt = _Options(options)
+    opt = Options(options)
     try:
         a = parse_answer(gold)
         _check(a)
@@ -69,236 +60,10 @@ def _check(tree: Tree) -> None:
     tree = _expand(tree)
     for item in tree[1] if tree[0] in ("set", "list") else [tree]:
         if item[0] == "scalar":
-            _sympy(item[1])
+            to_sympy(item[1])
 
 
-# --- expressions -----------------------------------------------------------------------------------------------------
-
-
-def _sympy(tree: Tree) -> Any:
-    """Return a sympy expression for a tree; `pm` is expanded before."""
-    head = tree[0]
-    if head == "num":
-        return sympy.Rational(Fraction(tree[1]).numerator, Fraction(tree[1]).denominator)
-    if head == "sym":
-        return sympy.Symbol(tree[1])
-    if head == "const":
-        return {"pi": sympy.pi, "e": sympy.E, "i": sympy.I, "oo": sympy.oo}[tree[1]]
-    if head == "neg":
-        return -_sympy(tree[1])
-    if head in ("add", "mul", "div"):
-        a, b = _sympy(tree[1]), _sympy(tree[2])
-        if head == "add":
-            return a + b
-        if head == "mul":
-            return a * b
-        if b == 0:
-            raise CannotReadError("a division by zero")
-        return a / b
-    if head == "pow":
-        return _power(_sympy(tree[1]), _sympy(tree[2]))
-    if head == "fn":
-        return _function(tree[1], [_sympy(t) for t in tree[2:]])
-    raise CannotReadError(f"{head} in an expression")
-
-
-def _power(base: Any, exponent: Any) -> Any:
-    if exponent.is_number and exponent.is_extended_real and abs(sympy.N(exponent, 5)) > _BIG:
-        raise _TooBigError("an exponent above 100000")
-    if base.is_Rational and exponent.is_Rational and base != 0:
-        digits = max(len(str(abs(base.p))), len(str(base.q))) * abs(float(exponent))
-        if digits > _BIG:
-            raise _TooBigError("a power above 100000 digits")
-    if base == 0 and exponent.is_number and exponent.is_negative:
-        raise CannotReadError("a division by zero")
-    return sympy.Pow(base, exponent)
-
-
-_LOG_BASE = sympy.Symbol("base of log", positive=True)
-
-
-def _function(name: str, args: list[Any]) -> Any:
-    one = {
-        "sin": sympy.sin, "cos": sympy.cos, "tan": sympy.tan, "cot": sympy.cot, "sec": sympy.sec, "csc": sympy.csc,
-        "asin": sympy.asin, "acos": sympy.acos, "atan": sympy.atan, "sinh": sympy.sinh, "cosh": sympy.cosh,
-        "tanh": sympy.tanh, "ln": sympy.log, "exp": sympy.exp, "abs": sympy.Abs, "floor": sympy.floor,
-        "ceil": sympy.ceiling, "cbrt": sympy.cbrt, "sqrt": sympy.sqrt,
-    }  # fmt: skip
-    if name in one and len(args) == 1:
-        return one[name](args[0])
-    if name == "log" and len(args) == 1:
-        return sympy.log(args[0]) / sympy.log(_LOG_BASE)  # whether log means base 10 or e is not known
-    if name == "lg" and len(args) == 1:
-        return sympy.log(args[0]) / sympy.log(10)
-    if name == "logb" and len(args) == 2:
-        return sympy.log(args[0]) / sympy.log(args[1])
-    if name == "root" and len(args) == 2:
-        if args[0].is_negative and args[1].is_Integer and args[1] % 2 == 1:
-            return -_power(-args[0], 1 / args[1])
-        return _power(args[0], 1 / args[1])
-    if name == "factorial" and len(args) == 1:
-        if args[0].is_number and not (args[0].is_Integer and 0 <= args[0] <= 5_000):
-            raise _TooBigError("a factorial that is not evaluated")
-        return sympy.factorial(args[0])
-    if name == "binomial" and len(args) == 2:
-        if any(a.is_number and abs(a) > 5_000 for a in args):
-            raise _TooBigError("a binomial that is not evaluated")
-        return sympy.binomial(args[0], args[1])
-    if name in ("gcd", "lcm") and len(args) >= 2 and all(a.is_Integer for a in args):
-        return (sympy.gcd if name == "gcd" else sympy.lcm)(args)
-    if name in ("max", "min") and args:
-        return (sympy.Max if name == "max" else sympy.Min)(*args)
-    raise CannotReadError(f"the function {name} with {len(args)} arguments")
-
-
-def _decimals(tree: Tree) -> list[tuple[str, int]]:
-    """Return every decimal literal of a tree with the number of its decimals."""
-    if tree[0] == "num":
-        return [] if tree[2] is None else [(tree[1], tree[2])]
-    return [d for part in tree[1:] if isinstance(part, tuple) for d in _decimals(part)]
-
-
-def _same(a: Tree, b: Tree, opt: _Options, factor: Any = None) -> bool:
-    """Return whether two expressions have the same value."""
-    if a == b and factor is None:
-        return True
-    try:
-        x, y = _sympy(a), _sympy(b)
-    except _TooBigError:
-        return False
-    if factor is not None:
-        x, y = x * factor[0], y * factor[1]
-    if x == y:
-        return x is not sympy.nan
-    for special in (sympy.oo, -sympy.oo, sympy.zoo, sympy.nan):
-        if special in (x, y):
-            return False
-    inexact = bool(_decimals(a) or _decimals(b))
-    if not (x.free_symbols or y.free_symbols):
-        return _same_constant(a, b, x, y, opt, inexact)
-    return _same_function(x, y, opt.rel_tol if inexact else 0.0)
-
-
-def _same_constant(a: Tree, b: Tree, x: Any, y: Any, opt: _Options, inexact: bool) -> bool:
-    if x.is_Rational and y.is_Rational:
-        if not inexact:
-            return False
-        return _close(Fraction(x.p, x.q), Fraction(y.p, y.q), a, b, opt)
-    u, v = _number(x), _number(y)
-    if u is None or v is None:
-        return False
-    with mpmath.workdps(_CONSTANT_DIGITS + 10):
-        size, gap = max(abs(u), abs(v)), abs(u - v)
-        if gap <= size * mpmath.mpf(10) ** -_CONSTANT_DIGITS or size < mpmath.mpf(10) ** -(_CONSTANT_DIGITS + 150):
-            return True
-        if not inexact:
-            return False
-        if gap <= size * mpmath.mpf(opt.rel_tol):
-            return True
-        return _rounds(a, v, opt.digits) or _rounds(b, u, opt.digits)
-
-
-def _number(x: Any) -> Any:
-    """Return the value of a constant as an mpmath number with 60 digits, or `None`."""
-    value = sympy.N(x, _CONSTANT_DIGITS + 10, maxn=400)
-    re, im = value.as_real_imag()
-    if not (re.is_Number and im.is_Number):
-        return None
-    with mpmath.workdps(_CONSTANT_DIGITS + 10):
-        return mpmath.mpc(mpmath.mpf(str(re)), mpmath.mpf(str(im)))
-
-
-def _terminates(q: int) -> bool:
-    for p in (2, 5):
-        while q % p == 0:
-            q //= p
-    return q == 1
-
-
-def _close(x: Fraction, y: Fraction, a: Tree, b: Tree, opt: _Options) -> bool:
-    """Compare rationals of which one is written as a decimal: 0.333333 is 1/3 to its digits, 0.33 is not."""
-    if x.denominator == 1 and y.denominator == 1:
-        return False
-    gap, size = abs(x - y), max(abs(x), abs(y))
-    if gap <= size * Fraction(min(opt.rel_tol, 1.0)) and opt.rel_tol > 1e-9:
-        return True
-    for tree, other in ((a, y), (b, x)):
-        if not _terminates(other.denominator) and _rounds(
-            tree, mpmath.mpf(other.numerator) / other.denominator, opt.digits
-        ):
-            return True
-    return gap <= size * Fraction(1, 10**12)
-
-
-def _rounds(tree: Tree, value: Any, digits: int) -> bool:
-    """Return whether a plain decimal literal with enough digits is the value, rounded or cut to its last digit."""
-    sign = 1
-    while tree[0] == "neg":
-        tree, sign = tree[1], -sign
-    if tree[0] != "num" or tree[2] is None:
-        return False
-    literal = Fraction(tree[1]) * sign
-    significant = len(str(abs(literal.numerator * 10 ** tree[2] // literal.denominator)).lstrip("0"))
-    if significant < digits:
-        return False
-    gap = abs(mpmath.mpf(literal.numerator) / literal.denominator - value)
-    return bool(gap < mpmath.mpf(10) ** -tree[2])
-
-
-def _same_function(x: Any, y: Any, rel_tol: float) -> bool:
-    """Compare expressions with variables at random points, fixed by the expressions themselves."""
-    symbols = sorted(x.free_symbols | y.free_symbols, key=str)
-    if x.free_symbols != y.free_symbols and not _vanishes(x, y):
-        return False
-    draw = random.Random(20_240_611)
-    compared = 0
-    for attempt in range(8 * _POINTS):
-        point = {s: _draw(s, draw, attempt) for s in symbols}
-        u, v = _value(x, point), _value(y, point)
-        if u is None and v is None:
-            continue
-        if u is None or v is None:
-            return False
-        with mpmath.workdps(40):
-            size = max(abs(u), abs(v))
-            limit = size * max(mpmath.mpf(10) ** -_EQUAL_DIGITS, mpmath.mpf(rel_tol)) + mpmath.mpf(10) ** -60
-            if abs(u - v) > limit:
-                return False
-        compared += 1
-        if compared >= _POINTS:
-            return True
-    return False
-
-
-def _vanishes(x: Any, y: Any) -> bool:
-    """Return whether the symbols that stand on one side only cancel there (`x - x + 2`)."""
-    a, b = sympy.simplify(x), sympy.simplify(y)
-    return bool(a.free_symbols == b.free_symbols)
-
-
-def _draw(symbol: Any, draw: random.Random, attempt: int) -> Any:
-    """Return a point: positive, negative, and complex values take turns."""
-    size = sympy.Rational(draw.randint(11, 399), 97)
-    if symbol.is_positive or attempt % 3 == 0:
-        return size
-    if attempt % 3 == 1:
-        return -size
-    return size + sympy.I * sympy.Rational(draw.randint(11, 199), 89)
-
-
-def _value(x: Any, point: dict[Any, Any]) -> Any:
-    value = sympy.N(x.subs(point), 40, maxn=200)
-    re, im = value.as_real_imag()
-    if not (re.is_Number and im.is_Number and re.is_finite and im.is_finite):
-        return None
-    with mpmath.workdps(40):
-        return mpmath.mpc(mpmath.mpf(str(re)), mpmath.mpf(str(im)))
-
-
-# --- answers ---------------------------------------------------------------------------------------------------------
-
-
-def _equal(a: Tree, b: Tree, opt: _Options) -> bool:
+def _equal(a: Tree, b: Tree, opt: Options) -> bool:
     """Return whether two answers are equal; the order of the arguments does not matter."""
     a, b = _name_first(_expand(a)), _name_first(_expand(b))
     if a[0] == "rel" and b[0] != "rel":
@@ -331,7 +96,7 @@ def _equal(a: Tree, b: Tree, opt: _Options) -> bool:
         return rows is not None and _equal(("matrix", rows), b, opt)
     if a[0] == "matrix" and b[0] == "matrix":
         return len(a[1]) == len(b[1]) and all(
-            len(p) == len(q) and all(_same(u, v, opt) for u, v in zip(p, q, strict=True))
+            len(p) == len(q) and all(same(u, v, opt) for u, v in zip(p, q, strict=True))
             for p, q in zip(a[1], b[1], strict=True)
         )
     return False
@@ -383,7 +148,7 @@ def _choose(tree: Tree, plus: bool) -> Tree:
     return tuple(_choose(p, plus) if isinstance(p, tuple) else p for p in tree)
 
 
-def _scalars(a: Tree, b: Tree, opt: _Options) -> bool:
+def _scalars(a: Tree, b: Tree, opt: Options) -> bool:
     factor = _unit_factor(a[2], b[2], opt)
     if factor is None:
         return False
@@ -391,10 +156,10 @@ def _scalars(a: Tree, b: Tree, opt: _Options) -> bool:
         hundred = sympy.Rational(1, 100)
         scale = (hundred if a[3] else 1, hundred if b[3] else 1)
         factor = (factor[0] * scale[0], factor[1] * scale[1])
-    return _same(a[1], b[1], opt, None if factor == (1, 1) else factor)
+    return same(a[1], b[1], opt, None if factor == (1, 1) else factor)
 
 
-def _unit_factor(a: str, b: str, opt: _Options) -> Any:
+def _unit_factor(a: str, b: str, opt: Options) -> Any:
     """Return the factors that bring two units to one, or `None` when they do not agree."""
     a, b = _unit(a), _unit(b)
     if a == b or opt.units == "ignore" or (opt.units == "optional" and "" in (a, b)):
@@ -408,7 +173,7 @@ def _unit(name: str) -> str:
     return " ".join(name.split())
 
 
-def _bags(a: Tree, b: Tree, opt: _Options) -> bool:
+def _bags(a: Tree, b: Tree, opt: Options) -> bool:
     """Compare collections without order; in sets, repeated elements count once."""
     x, y = list(a[1]), list(b[1])
     if "set" in (a[0], b[0]):
@@ -426,7 +191,7 @@ def _bags(a: Tree, b: Tree, opt: _Options) -> bool:
     return True
 
 
-def _distinct(items: list[Tree], opt: _Options) -> list[Tree]:
+def _distinct(items: list[Tree], opt: Options) -> list[Tree]:
     out: list[Tree] = []
     for item in items:
         if not any(_equal(item, other, opt) for other in out):
@@ -445,9 +210,6 @@ def _unnamed(items: list[Tree]) -> list[Tree]:
     return [_assigned(i) or i for i in items]
 
 
-# --- relations -------------------------------------------------------------------------------------------------------
-
-
 def _assigned(rel: Tree) -> Tree | None:
     """Return the value of `name = value` (chains of equal values too), or `None`."""
     sides, ops = rel[1][::2], rel[1][1::2]
@@ -456,11 +218,11 @@ def _assigned(rel: Tree) -> Tree | None:
     return ("scalar", sides[-1], "", False)
 
 
-def _consistent(values: list[Tree], opt: _Options) -> bool:
-    return all(_same(values[0], v, opt) for v in values[1:])
+def _consistent(values: list[Tree], opt: Options) -> bool:
+    return all(same(values[0], v, opt) for v in values[1:])
 
 
-def _relation_and_other(rel: Tree, other: Tree, opt: _Options) -> bool:
+def _relation_and_other(rel: Tree, other: Tree, opt: Options) -> bool:
     """Compare a relation with what is not one: `x = 2` with `2`, `2 + 2 = 4` with `4`, `x > 2` with an interval."""
     sides, ops = rel[1][::2], rel[1][1::2]
     if all(op == "=" for op in ops):
@@ -479,7 +241,7 @@ def _has_symbol(tree: Tree) -> bool:
 _FLIP = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!=", "==": "=="}
 
 
-def _relations(a: Tree, b: Tree, opt: _Options) -> bool:
+def _relations(a: Tree, b: Tree, opt: Options) -> bool:
     p, q = _assigned(a), _assigned(b)
     if p is not None and q is not None and a[1][0] == b[1][0]:
         return all(_consistent(r[1][2::2], opt) for r in (a, b)) and _equal(p, q, opt)
@@ -491,17 +253,17 @@ def _relations(a: Tree, b: Tree, opt: _Options) -> bool:
     return _proportional(a, b, opt)
 
 
-def _proportional(a: Tree, b: Tree, opt: _Options) -> bool:
+def _proportional(a: Tree, b: Tree, opt: Options) -> bool:
     """Return whether two relations say the same: their differences of sides are a constant factor apart."""
     op, other = a[1][1], b[1][1]
-    f = _sympy(("add", a[1][0], ("neg", a[1][2])))
-    g = _sympy(("add", b[1][0], ("neg", b[1][2])))
+    f = to_sympy(("add", a[1][0], ("neg", a[1][2])))
+    g = to_sympy(("add", b[1][0], ("neg", b[1][2])))
     if f.free_symbols != g.free_symbols or not f.free_symbols:
         return False
     draw = random.Random(7)
     for _ in range(20):
         point = {s: sympy.Rational(draw.randint(101, 997), 89) for s in f.free_symbols}
-        u, v = _value(f, point), _value(g, point)
+        u, v = value_at(f, point), value_at(g, point)
         if u is None or v is None or abs(u) < 1e-20 or abs(v) < 1e-20:
             continue
         with mpmath.workdps(40):
@@ -510,7 +272,7 @@ def _proportional(a: Tree, b: Tree, opt: _Options) -> bool:
                 return False
         factor = sympy.nsimplify(sympy.Float(str(ratio.real), 35), rational=True, tolerance=sympy.Float("1e-28"))
         wanted = other if factor > 0 else _FLIP[other]
-        return bool(op == wanted and _same_function(f, g * factor, 0.0))
+        return bool(op == wanted and same_function(f, g * factor, 0.0))
     return False
 
 
@@ -571,7 +333,7 @@ def _inequality(rel: Tree) -> list[Piece] | None:
     return [(low, low_open, high, high_open)]
 
 
-def _same_sets(x: list[Piece], y: list[Piece], opt: _Options) -> bool:
+def _same_sets(x: list[Piece], y: list[Piece], opt: Options) -> bool:
     if len(x) != len(y):
         return False
     left = list(y)
@@ -583,8 +345,8 @@ def _same_sets(x: list[Piece], y: list[Piece], opt: _Options) -> bool:
     return True
 
 
-def _same_piece(a: Piece, b: Piece, opt: _Options) -> bool:
-    return (a[1], a[3]) == (b[1], b[3]) and _same(a[0], b[0], opt) and _same(a[2], b[2], opt)
+def _same_piece(a: Piece, b: Piece, opt: Options) -> bool:
+    return (a[1], a[3]) == (b[1], b[3]) and same(a[0], b[0], opt) and same(a[2], b[2], opt)
 
 
 # --- what the parser does not know -----------------------------------------------------------------------------------
@@ -602,7 +364,7 @@ _LIBRARY_COMMANDS = (
 )
 
 
-def _library(gold: str, said: str, why: str, opt: _Options, gold_read: bool = False) -> dict[str, Any]:
+def _library(gold: str, said: str, why: str, opt: Options, gold_read: bool = False) -> dict[str, Any]:
     """Ask math-verify about what this parser does not know, and believe it only where it cannot have dropped a part.
 
     Both texts have to be a known construct or readable here, both have to become expressions, every digit and letter
@@ -629,12 +391,12 @@ def _library_same(x: Any, y: Any) -> bool:
     if isinstance(x, sympy.MatrixBase) or isinstance(y, sympy.MatrixBase):
         return bool(x == y)
     if x.free_symbols or y.free_symbols:
-        return _same_function(x, y, 0.0)
-    u, v = _number(x), _number(y)
+        return same_function(x, y, 0.0)
+    u, v = number_of(x), number_of(y)
     if u is None or v is None:
         return False
     with mpmath.workdps(60):
-        return bool(abs(u - v) <= max(abs(u), abs(v)) * mpmath.mpf(10) ** -_CONSTANT_DIGITS)
+        return bool(abs(u - v) <= max(abs(u), abs(v)) * mpmath.mpf(10) ** -CONSTANT_DIGITS)
 
 
 def _library_parse(text: str) -> Any:
