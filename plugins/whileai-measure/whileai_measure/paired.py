@@ -76,6 +76,7 @@ class MetricTest:
     flip: SignFlip | None
     units: Floats
     single: bool = False
+    rollouts: float = 1.0
 
     @property
     def p_value(self) -> float:
@@ -102,8 +103,8 @@ class MetricTest:
             low90, high90 = _mover(self.before, self.after, 1 - 2 * alpha)
             tasks, method = len(self.before) + len(self.after), "unpaired (difference of two intervals)"
         else:
-            low, high = _widened(self.flip, self.units, confidence, pseudo)
-            low90, high90 = _widened(self.flip, self.units, 1 - 2 * alpha, pseudo)
+            low, high = _widened(self.flip, self.units, confidence, pseudo, self.rollouts)
+            low90, high90 = _widened(self.flip, self.units, 1 - 2 * alpha, pseudo, self.rollouts)
             tasks = len(self.before)
             method = "sign-flip, exact" if self.flip.exact else f"sign-flip, {self.flip.patterns - 1} drawn"
         bound = max(abs(low90), abs(high90))
@@ -163,9 +164,10 @@ def paired_tests(
                 len(size) / max(size.sum(), 1)
             )
         flips = sign_flips(deltas, draws=draws, exact_tasks=exact_tasks, seed=seed)
+        rollouts = _usual_rollouts(sides, both)
         for name, flip, units in zip(members, flips, deltas.T, strict=True):
             single = name == "pass@1" and cluster is None and _one_each(sides, both)
-            out[name] = MetricTest(name, columns[name][0], columns[name][1], flip, units, single)
+            out[name] = MetricTest(name, columns[name][0], columns[name][1], flip, units, single, rollouts)
     return {name: out[name] for name in names}
 
 
@@ -175,6 +177,14 @@ def _cluster_codes(sides: Sides) -> Any:
     labels = sides.a.task_labels("cluster", "cluster")
     codes: dict[Any, int] = {}
     return np.array([codes.setdefault(labels[i], len(codes)) for i in sides.in_a.tolist()], dtype=np.int64)
+
+
+def _usual_rollouts(sides: Sides, both: Any) -> float:
+    """Return the harmonic mean of scored rollouts per task and side, at least 1."""
+    import numpy as np
+
+    n = np.concatenate([sides.a.counts()[0][sides.in_a][both], sides.b.counts()[0][sides.in_b][both]])
+    return float(len(n) / np.sum(1.0 / np.maximum(n, 1))) if len(n) else 1.0
 
 
 def _one_each(sides: Sides, both: Any) -> bool:
@@ -196,11 +206,12 @@ def _mcnemar(before: Floats, after: Floats) -> dict[str, float]:
     return {"lost": lost, "won": won, "p_exact": exact, "p_mid": mid}
 
 
-def _widened(flip: SignFlip, units: Floats, confidence: float, pseudo: float) -> tuple[float, float]:
+def _widened(flip: SignFlip, units: Floats, confidence: float, pseudo: float, rollouts: float) -> tuple[float, float]:
     """Return the inverted test, made at least as wide as the adjusted interval of Agresti and Min.
 
     A shift of all differences is a strong model: where most tasks agree exactly, inverting the test alone would claim
-    to know the mean far too well. A bound never moves across zero, so that interval and test keep agreeing.
+    to know the mean far too well. With several rollouts per task the squared pseudo difference is smaller by their
+    number, as the variance of a task's difference is. A bound never moves across zero, so that interval and test keep agreeing.
     """
     import numpy as np
 
@@ -209,7 +220,7 @@ def _widened(flip: SignFlip, units: Floats, confidence: float, pseudo: float) ->
     if n > 1:
         size = n + 2.0 * pseudo
         mean = float(units.sum()) / size
-        variance = (float(np.square(units).sum()) + pseudo) / size - mean * mean
+        variance = (float(np.square(units).sum()) + pseudo / rollouts) / size - mean * mean
         half = t_quantile(n, confidence) * np.sqrt(max(variance, 0.0) / size)
         if not (low > 0 >= mean - half):
             low = min(low, mean - half)
