@@ -209,9 +209,10 @@ def _mcnemar(before: Floats, after: Floats) -> dict[str, float]:
 def _widened(flip: SignFlip, units: Floats, confidence: float, pseudo: float, rollouts: float) -> tuple[float, float]:
     """Return the inverted test, made at least as wide as the adjusted interval of Agresti and Min.
 
-    A shift of all differences is a strong model: where most tasks agree exactly, inverting the test alone would claim
-    to know the mean far too well. With several rollouts per task the squared pseudo difference is smaller by their
-    number, as the variance of a task's difference is. A bound never moves across zero, so that interval and test keep agreeing.
+    A shift of all differences is a strong model: where most tasks agree exactly, inverting the test alone would
+    claim to know the mean far too well. With several rollouts per task the squared pseudo difference is smaller
+    by their number, as the variance of a task's difference is. A bound never moves across zero, so that
+    interval and test keep agreeing.
     """
     import numpy as np
 
