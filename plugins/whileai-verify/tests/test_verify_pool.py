@@ -6,7 +6,6 @@ import asyncio
 import re
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -126,10 +125,3 @@ def test_math_pool_survives_a_pathological_answer() -> None:
     assert verifier.equal(r"\frac12", "0.5")["reward"] == 1.0
     failing = MathEqual(deadline=1.0, on_timeout="fail")
     assert failing.equal("1", slow)["reward"] == 0.0
-
-
-def test_deadline_is_kept_by_the_caller() -> None:
-    start = time.monotonic()
-    with pytest.raises(WorkTimeoutError):
-        shared_pool("whileai_verify.work_regex", 1).call(EVIL, 0.2)
-    assert time.monotonic() - start < 60  # bounded; the tight figure is in the benchmark
