@@ -44,7 +44,8 @@ def graded(rng: np.random.Generator, n: int, k: int = 8) -> list[dict[str, Any]]
     said = texts(rng, n, 60)
     return [
         {"task_id": f"t{i // k}", "rollout_id": f"r{i}", "index": i % k, "prompt": f"ask {i // k}",
-         "final_text": said[i], "reward": float(rng.random() < 0.5), "status": "ok", "markers": {}, "finish_reason": "stop"}
+         "final_text": said[i], "reward": float(rng.random() < 0.5), "status": "ok", "markers": {},
+         "finish_reason": "stop"}
         for i in range(n)
     ]  # fmt: skip
 
