@@ -24,6 +24,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import whileai_verify as verify
     from whileai.data import (
         ScoredData,
         Selection,
@@ -186,6 +187,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     ),
     "whileai_traces": ("tools_from_traces",),
 }
+_MODULES = {"verify": "whileai_verify"}
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -262,10 +264,13 @@ __all__ = [
     "tools_from_traces",
     "trim",
     "verifier",
+    "verify",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(_MODULES[name])
     if name in _HOME:
         value = getattr(importlib.import_module(_HOME[name]), name)
         globals()[name] = value
