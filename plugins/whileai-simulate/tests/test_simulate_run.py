@@ -104,7 +104,8 @@ def test_the_same_file_under_two_hash_seeds_and_at_any_concurrency(tmp_path: Any
         out = tmp_path / f"{hash_seed}.jsonl"
         done = subprocess.run(
             [sys.executable, "-c", CODE, own, concurrency, str(out)],
-            capture_output=True, text=True, check=True, encoding="utf-8", env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True, text=True, check=True, encoding="utf-8",
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
         )  # fmt: skip
         seen.add(done.stdout)
         files.add(out.read_bytes())

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import hashlib
-import inspect
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,14 +18,14 @@ from typing import Any
 from whileai_kernel.dataset import Dataset
 from whileai_kernel.errors import ParameterError, WhileaiError
 from whileai_kernel.lifecycle import Stage, emit_row, emit_row_failed, stage
-from whileai_kernel.registry import resolve, spec_of
+from whileai_kernel.registry import resolve
 from whileai_kernel.rows import content_id
 from whileai_kernel.tools import Tool, as_tools
 from whileai_simulate import defaults as d
-from whileai_simulate.agents import PreparedAgent, prepare
 from whileai_simulate.covering import count_coverage
 from whileai_simulate.dedup import NearDuplicates
 from whileai_simulate.engine import WAIT, Stop, run_jobs
+from whileai_simulate.identity import agent_identity, make_agent, make_writer, plain_options
 from whileai_simulate.journal import Journal, JournalError
 from whileai_simulate.options import Budget, Options, check_unknown, make_budget, make_options, preset
 from whileai_simulate.policies import Repeats
@@ -150,7 +148,7 @@ class _Run:
         policy = call["repeat_policy"] or chosen["repeat_policy"]
         k = call["repeats"] if call["repeats"] is not None else chosen["repeats"]
         self.repeats = Repeats(policy, 1 if policy == "none" else k, floor=self.options.adaptive_floor)
-        self.agent = _agent(call["agent"], self.options)
+        self.agent = make_agent(call["agent"], self.options)
         self.judge = resolve("judges", call["judge"]) if isinstance(call["judge"], str) else call["judge"]
         if self.repeats.graded and self.judge is None:
             raise ParameterError(
@@ -208,7 +206,7 @@ class _Run:
         self.source = TaskSource(
             self.setting,
             self.grid,
-            OfflineWriter(self.options.locale) if writer is False or writer is None else _writer(writer),
+            OfflineWriter(self.options.locale) if writer is False or writer is None else make_writer(writer),
             NearDuplicates(self.options.near_duplicate),
             fixed,
             LeakCheck(traces, self.options.leak_ngram) if traces else None,
@@ -440,7 +438,7 @@ class _Run:
             "budget": asdict(self.budget),
             "tasks": content_id("tasks", [t["task_id"] for t in self.source.fixed]),
             "traces": call["traces"] is not None,
-            "options": _plain_options(self.options),
+            "options": plain_options(self.options),
         }
 
     def _fingerprint(self) -> str:
@@ -521,61 +519,3 @@ class _Run:
             if new >= 2 * len(self.grid.array.rows)
             else 3 * self.options.share_tolerance,
         )
-
-
-_QUIET = frozenset({"collect", "overwrite", "give_up_after", "share_tolerance", "allow", "agent_name"})
-
-
-def _plain_options(options: Options) -> dict[str, Any]:
-    """Return the options that shape rows as plain values, without memory addresses."""
-    out: dict[str, Any] = {}
-    for name in Options.__slots__:
-        value = getattr(options, name)
-        if name in _QUIET:
-            continue
-        if name in ("execute", "faults") and isinstance(value, Mapping):
-            out[name] = {key: agent_identity(getattr(v, "result", v), None) for key, v in sorted(value.items())}
-        elif isinstance(value, type):
-            out[name] = f"{value.__module__}.{value.__qualname__}"
-        elif isinstance(value, str | int | float | bool | type(None)):
-            out[name] = value
-        else:
-            out[name] = repr(value)
-    return out
-
-
-def _agent(agent: Any, options: Options) -> PreparedAgent:
-    found = resolve("agents", agent) if isinstance(agent, str) else agent
-    if inspect.isclass(found):
-        raise ParameterError(f"the agent is a class ({found.__name__})", fix=f"pass an instance: {found.__name__}()")
-    return prepare(found, options.agent_name or (agent if isinstance(agent, str) else None))
-
-
-def _writer(writer: Any) -> Any:
-    if writer is True:
-        raise ParameterError(
-            "simulator=True needs a model-backed writer",
-            why="this plugin writes offline",
-            fix="pass simulator=False, or the name of an installed writer (see: wai plugins)",
-        )
-    return resolve("writers", writer) if isinstance(writer, str) else writer
-
-
-def agent_identity(agent: Any, prepared: PreparedAgent | None) -> str:
-    """Return what tells one agent from another: name, code and parameters; no memory address."""
-    found = prepared.fn if prepared is not None else agent
-    spec = spec_of(found)
-    base = getattr(found, "func", found)
-    code_of = base if inspect.isroutine(base) else type(base)
-    try:
-        code = inspect.getsource(code_of)
-    except (OSError, TypeError):
-        raw = getattr(base, "__code__", None)
-        code = f"{raw.co_code.hex()}{raw.co_names}" if raw is not None else ""
-    params: dict[str, Any] = {}
-    for key, value in sorted(getattr(found, "__dict__", {}).items()) if not inspect.isroutine(found) else ():
-        if isinstance(value, str | int | float | bool | tuple | type(None)):
-            params[key] = value
-    where = f"{getattr(code_of, '__module__', '')}.{getattr(code_of, '__qualname__', type(base).__name__)}"
-    digest = hashlib.sha256(f"{code}{params}{spec}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return f"{where}@{digest}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 from whileai_kernel.protocols import WriteRequest
@@ -17,7 +16,7 @@ from whileai_kernel.rows import content_id
 from whileai_simulate import phrases
 from whileai_simulate.axes import NO_TOOL
 from whileai_simulate.draw import Draw
-from whileai_simulate.entities import Domain, Param, ToolInfo
+from whileai_simulate.entities import Domain, Param
 from whileai_simulate.lexicon import (
     ADDRESS_FIELDS,
     CATALOG,
@@ -25,32 +24,14 @@ from whileai_simulate.lexicon import (
     GOODS,
     article,
     label,
-    participle,
     singular,
     words_of,
 )
+from whileai_simulate.naming import other_of, thing_of, wish_of
 from whileai_simulate.records import make_person
 from whileai_simulate.scenes import ACTING, ASK, Scene, Setting, Target, build_scene
 
 __all__ = ["OfflineWriter", "task_of", "word_scene"]
-
-_ASPECT_STOP = frozenset(
-    ["by", "for", "of", "to", "from", "with", "in", "on", "at", "and", "the", "a", "id", "ids", "all"]
-)
-_READ_NAMES = {
-    "get",
-    "fetch",
-    "read",
-    "show",
-    "view",
-    "retrieve",
-    "describe",
-    "lookup",
-    "look",
-    "query",
-    "find",
-    "search",
-}
 
 
 class OfflineWriter:
@@ -114,142 +95,6 @@ def task_of(setting: Setting, scene: Scene, prompt: str, lineage: Mapping[str, A
     if rule is not None:
         task["privileged"]["rubric"] = {"policy_rule": rule.text}
     return task
-
-
-# -- naming things --------------------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=4096)
-def _aspect(name: str, entity_name: str) -> str:
-    """Return what of the entity a tool is about (address, items, status), from its name; empty when all of it."""
-    words = words_of(name)[1:]
-    entity = entity_name.split("_")
-    singulars = [re.sub(r"s$", "", w) for w in words]
-    for i in range(len(words)):
-        if singulars[i : i + len(entity)] == [re.sub(r"s$", "", e) for e in entity]:
-            rest = words[i + len(entity) :]
-            break
-    else:
-        rest = ()
-    kept = []
-    for word in rest:
-        if word in ("by", "for", "of", "to", "from", "with"):
-            break
-        if word not in _ASPECT_STOP and word not in ("details", "detail", "info", "information", "types", "type"):
-            kept.append(word)
-    text = " ".join(kept)
-    return {"baggages": "baggage", "payments": "payment"}.get(text, text)
-
-
-def _thing(domain: Domain, target: Target) -> str:
-    """Return how the person names the record: my order #W4821345, product 6086499569, my account."""
-    record = target.record
-    noun = label(target.entity)
-    if record is None or target.entity not in domain.entities:
-        return noun
-    entity = domain.entities[target.entity]
-    key = record[entity.id_field]
-    if target.entity == domain.person:
-        return "my profile" if target.entity in ("user", "customer", "client") else f"my {noun}"
-    known = str(key)
-    if target.info.mode == "find" or target.info.key is None:
-        return noun
-    own = "" if target.entity in CATALOG else "my "
-    return f"{own}{noun} {known}"
-
-
-def _other(domain: Domain, target: Target) -> str:
-    thing = _thing(domain, target)
-    return thing[3:] if thing.startswith("my ") else thing
-
-
-def _do(domain: Domain, target: Target, draw: Draw, scene: Scene) -> str:
-    """Return the wanted action as a verb phrase."""
-    info, ref = target.info, _thing(domain, target)
-    aspect = _aspect(info.name, info.entity or "")
-    verb = " ".join(words_of(info.name)[:1])
-    if info.mode == "generic":
-        return _generic_do(info, target, draw)
-    if info.kind == "read":
-        return _read_do(domain, target, aspect, ref, draw)
-    if info.mode == "create":
-        thing = article(label(info.entity or "record"))
-        if verb in ("send", "issue"):
-            to_me = " to me" if any(p.name == info.key and p.entity == domain.person for p in info.params) else ""
-            return f"have {thing} {participle(verb)}{to_me}"
-        return f"{verb} {thing}"
-    lines = _lines(target)
-    if lines and aspect in ("items", "item", "products"):
-        return f"{'change' if verb in ('modify', 'update') else verb} {lines} in {ref}"
-    spoken = {"modify": "change", "update": "update", "set": "set", "edit": "edit"}.get(verb, verb)
-    if aspect and target.entity == domain.person:
-        return f"{spoken} my {aspect}"
-    if aspect:
-        return f"{spoken} the {aspect} {'on' if spoken != 'pay' else 'of'} {ref}"
-    return f"{spoken} {ref}"
-
-
-def _lines(target: Target) -> str:
-    """Return the names of the chosen lines of the record: the desk lamp and the backpack."""
-    ids = next(
-        (v for p, v in ((p, target.arguments.get(p.name)) for p in target.info.params) if p.many and not p.role and v),
-        None,
-    )
-    record = target.record or {}
-    names = [
-        str(line["name"]) for line in record.get("items", ())
-        if isinstance(line, Mapping) and "name" in line and ids and set(map(str, ids)) & {str(v) for v in line.values()}
-    ]  # fmt: skip
-    return " and ".join(f"the {n}" for n in dict.fromkeys(names))
-
-
-def _read_do(domain: Domain, target: Target, aspect: str, ref: str, draw: Draw) -> str:
-    info = target.info
-    noun = label(info.entity or "record")
-    if info.mode == "list":
-        many = label(info.entity or "record") + "s"
-        many = many.replace("ys", "ies") if many.endswith("ys") and many[-3] not in "aeiou" else many
-        if info.key:
-            return draw.choice(
-                ("list the {m} for {r}", "show me all {m} for {r}", "tell me which {m} belong to {r}")
-            ).format(m=many, r=ref)
-        return draw.choice(
-            (
-                "list all {m}",
-                "show me the full list of {m}",
-                "tell me which {m} you have",
-                "give me an overview of your {m}",
-            )
-        ).format(m=many)
-    if info.mode == "find":
-        wants = "ID" if "id" in words_of(info.name) else ""
-        own = "my " if info.entity == domain.person else ""
-        if wants:
-            return draw.choice(("find {o}{n} ID", "look up {o}{n} ID", "tell me {o}{n} ID")).format(
-                o=own or "the ", n=noun
-            )
-        if own:
-            return draw.choice(("find my {n} record", "look me up")).format(n=noun)
-        kind = " ".join(w for w in words_of(info.name)[1:-1] if w not in _ASPECT_STOP)
-        kind = {"onestop": "one-stop"}.get(kind, kind)
-        return draw.choice(
-            ("find {k}{n}s", "look for {k}{n}s", "search for {k}{n}s", "check which {k}{n}s there are")
-        ).format(k=f"{kind} " if kind and kind != noun else "", n=noun)
-    if aspect:
-        return draw.choice(
-            ("check the {a} of {r}", "tell me the {a} of {r}", "look up the {a} of {r}", "find out the {a} of {r}")
-        ).format(a=aspect, r=ref)
-    return f"{draw.choice(phrases.LOOK_VERBS)} {ref}"
-
-
-def _generic_do(info: ToolInfo, target: Target, draw: Draw) -> str:
-    words = words_of(info.name)
-    if "human" in words or ("transfer" in words and "agent" in "".join(words)):
-        return draw.choice(("put me through to a person", "let me talk to a human", "connect me to a human agent"))
-    if words[0] in ("calculate", "compute", "evaluate"):
-        text = next((str(v) for v in target.arguments.values()), "")
-        return draw.choice(("work out {t}", "calculate {t}", "tell me what {t} is")).format(t=text)
-    return " ".join(words)
 
 
 # -- details that only the person can tell --------------------------------------------------------------------
@@ -413,7 +258,7 @@ def word_scene(setting: Setting, scene: Scene, number: int, attempt: int = 0) ->
     body = _body(domain, scene, target, stance, wants, draw)
     if len(scene.targets) > 1:
         second = scene.targets[1]
-        also = _do(domain, second, draw, scene)
+        also = wish_of(domain, second, draw, scene)
         more = _details(second, draw) if second.info.kind != "write" or stance in ACTING else ""
         if [v for _, v in second.details] == [v for _, v in target.details]:
             more = ""
@@ -461,8 +306,8 @@ def _body(domain: Domain, scene: Scene, target: Target, stance: str, wants: str,
     if target.entity in CATALOG:
         frames = [f for f in frames if "{ref_else" not in f]  # what the shop sells belongs to nobody
     frame = draw.choice(frames)
-    do, ref = _do(domain, target, draw, scene), _thing(domain, target)
-    bare = _other(domain, target)
+    do, ref = wish_of(domain, target, draw, scene), thing_of(domain, target)
+    bare = other_of(domain, target)
     relative = draw.choice(("my neighbour", "my ex", "a colleague", "my cousin"))
     person_subject = target.entity == domain.person
     ref_else = (

@@ -1,0 +1,152 @@
+"""How people name things and wishes: my order #W4821345, cancel my order #W4821345, look up my profile."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+from whileai_simulate import phrases
+from whileai_simulate.draw import Draw
+from whileai_simulate.entities import Domain, ToolInfo
+from whileai_simulate.lexicon import CATALOG, article, label, participle, words_of
+from whileai_simulate.scenes import Scene, Target
+
+__all__ = ["aspect_of", "other_of", "thing_of", "wish_of"]
+
+_FILLERS = "by for of to from with in on at and the a id ids all"
+_ASPECT_STOP = frozenset(_FILLERS.split())
+
+
+@lru_cache(maxsize=4096)
+def aspect_of(name: str, entity_name: str) -> str:
+    """Return what of the entity a tool is about (address, items, status), from its name; empty when all of it."""
+    words = words_of(name)[1:]
+    entity = entity_name.split("_")
+    singulars = [re.sub(r"s$", "", w) for w in words]
+    for i in range(len(words)):
+        if singulars[i : i + len(entity)] == [re.sub(r"s$", "", e) for e in entity]:
+            rest = words[i + len(entity) :]
+            break
+    else:
+        rest = ()
+    kept = []
+    for word in rest:
+        if word in ("by", "for", "of", "to", "from", "with"):
+            break
+        if word not in _ASPECT_STOP and word not in ("details", "detail", "info", "information", "types", "type"):
+            kept.append(word)
+    text = " ".join(kept)
+    return {"baggages": "baggage", "payments": "payment"}.get(text, text)
+
+
+def thing_of(domain: Domain, target: Target) -> str:
+    """Return how the person names the record: my order #W4821345, product 6086499569, my account."""
+    record = target.record
+    noun = label(target.entity)
+    if record is None or target.entity not in domain.entities:
+        return noun
+    entity = domain.entities[target.entity]
+    key = record[entity.id_field]
+    if target.entity == domain.person:
+        return "my profile" if target.entity in ("user", "customer", "client") else f"my {noun}"
+    known = str(key)
+    if target.info.mode == "find" or target.info.key is None:
+        return noun
+    own = "" if target.entity in CATALOG else "my "
+    return f"{own}{noun} {known}"
+
+
+def other_of(domain: Domain, target: Target) -> str:
+    """Return how the person names the record when it is not their own: order #W4821345."""
+    thing = thing_of(domain, target)
+    return thing[3:] if thing.startswith("my ") else thing
+
+
+def wish_of(domain: Domain, target: Target, draw: Draw, scene: Scene) -> str:
+    """Return the wanted action as a verb phrase."""
+    info, ref = target.info, thing_of(domain, target)
+    aspect = aspect_of(info.name, info.entity or "")
+    verb = " ".join(words_of(info.name)[:1])
+    if info.mode == "generic":
+        return _generic_do(info, target, draw)
+    if info.kind == "read":
+        return _read_do(domain, target, aspect, ref, draw)
+    if info.mode == "create":
+        thing = article(label(info.entity or "record"))
+        if verb in ("send", "issue"):
+            to_me = " to me" if any(p.name == info.key and p.entity == domain.person for p in info.params) else ""
+            return f"have {thing} {participle(verb)}{to_me}"
+        return f"{verb} {thing}"
+    lines = _lines(target)
+    if lines and aspect in ("items", "item", "products"):
+        return f"{'change' if verb in ('modify', 'update') else verb} {lines} in {ref}"
+    spoken = {"modify": "change", "update": "update", "set": "set", "edit": "edit"}.get(verb, verb)
+    if aspect and target.entity == domain.person:
+        return f"{spoken} my {aspect}"
+    if aspect:
+        return f"{spoken} the {aspect} {'on' if spoken != 'pay' else 'of'} {ref}"
+    return f"{spoken} {ref}"
+
+
+def _lines(target: Target) -> str:
+    """Return the names of the chosen lines of the record: the desk lamp and the backpack."""
+    ids = next(
+        (v for p, v in ((p, target.arguments.get(p.name)) for p in target.info.params) if p.many and not p.role and v),
+        None,
+    )
+    record = target.record or {}
+    names = [
+        str(line["name"]) for line in record.get("items", ())
+        if isinstance(line, Mapping) and "name" in line and ids and set(map(str, ids)) & {str(v) for v in line.values()}
+    ]  # fmt: skip
+    return " and ".join(f"the {n}" for n in dict.fromkeys(names))
+
+
+def _read_do(domain: Domain, target: Target, aspect: str, ref: str, draw: Draw) -> str:
+    info = target.info
+    noun = label(info.entity or "record")
+    if info.mode == "list":
+        many = label(info.entity or "record") + "s"
+        many = many.replace("ys", "ies") if many.endswith("ys") and many[-3] not in "aeiou" else many
+        if info.key:
+            return draw.choice(
+                ("list the {m} for {r}", "show me all {m} for {r}", "tell me which {m} belong to {r}")
+            ).format(m=many, r=ref)
+        return draw.choice(
+            (
+                "list all {m}",
+                "show me the full list of {m}",
+                "tell me which {m} you have",
+                "give me an overview of your {m}",
+            )
+        ).format(m=many)
+    if info.mode == "find":
+        wants = "ID" if "id" in words_of(info.name) else ""
+        own = "my " if info.entity == domain.person else ""
+        if wants:
+            return draw.choice(("find {o}{n} ID", "look up {o}{n} ID", "tell me {o}{n} ID")).format(
+                o=own or "the ", n=noun
+            )
+        if own:
+            return draw.choice(("find my {n} record", "look me up")).format(n=noun)
+        kind = " ".join(w for w in words_of(info.name)[1:-1] if w not in _ASPECT_STOP)
+        kind = {"onestop": "one-stop"}.get(kind, kind)
+        return draw.choice(
+            ("find {k}{n}s", "look for {k}{n}s", "search for {k}{n}s", "check which {k}{n}s there are")
+        ).format(k=f"{kind} " if kind and kind != noun else "", n=noun)
+    if aspect:
+        return draw.choice(
+            ("check the {a} of {r}", "tell me the {a} of {r}", "look up the {a} of {r}", "find out the {a} of {r}")
+        ).format(a=aspect, r=ref)
+    return f"{draw.choice(phrases.LOOK_VERBS)} {ref}"
+
+
+def _generic_do(info: ToolInfo, target: Target, draw: Draw) -> str:
+    words = words_of(info.name)
+    if "human" in words or ("transfer" in words and "agent" in "".join(words)):
+        return draw.choice(("put me through to a person", "let me talk to a human", "connect me to a human agent"))
+    if words[0] in ("calculate", "compute", "evaluate"):
+        text = next((str(v) for v in target.arguments.values()), "")
+        return draw.choice(("work out {t}", "calculate {t}", "tell me what {t} is")).format(t=text)
+    return " ".join(words)
