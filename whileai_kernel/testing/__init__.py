@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from whileai_kernel.errors import UnknownNameError, WhileaiError, nearest
+from whileai_kernel.errors import MissingDependencyError, UnknownNameError, WhileaiError, nearest
 from whileai_kernel.plugins import Plugin, manager, normalise
 from whileai_kernel.registry import Entry, entries, kinds, make
 from whileai_kernel.testing.acting import AGENT_CHECKS, COMMAND_CHECKS, MODEL_CHECKS, WRITER_CHECKS
@@ -96,6 +96,11 @@ def check_entry(entry: Entry) -> Report:
         target = entry.load()
         params = example_params(target)
         component = make(entry.kind, entry.id, **params)
+    except MissingDependencyError as err:
+        if entry.needs is None:
+            return Report((), len(checks), (f"{entry.kind} {entry.id}: {err}",))
+        # A declared extra that is not installed is no fault of the plugin; the report says what was not checked.
+        return Report((Result(entry.id, "every check", "skipped", f"{err.what}; {err.fix}"),), 0)
     except WhileaiError as err:
         return Report((), len(checks), (f"{entry.kind} {entry.id}: {err}",))
     except Exception as err:  # noqa: BLE001 - a component may raise anything when it is made
