@@ -12,8 +12,8 @@ Example:
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from whileai_kernel.dataset import Dataset
@@ -58,7 +58,7 @@ class _Data(Dataset):
         """
         return grade(self, judge, **options)
 
-    def export(self, path: str | os.PathLike[str], **options: Any) -> ExportReport:
+    def export(self, path: str | Path, **options: Any) -> ExportReport:
         """Write the rows as a file that a trainer reads; see `whileai_export.export` for the options."""
         from whileai_export import export
 
