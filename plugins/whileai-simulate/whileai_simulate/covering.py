@@ -85,6 +85,7 @@ class _Model:
                 self.excluded |= {(at[a], i, at[b], j), (at[b], j, at[a], i)}
         self.constrained = sorted({a for a, *_ in self.excluded})
         self._solvable: bool | None = None
+        self._feasible: dict[tuple[Cell, Cell], bool] = {}
         self.barred: dict[tuple[int, int], dict[int, set[int]]] = {}
         for axis, value, other, bad in self.excluded:
             self.barred.setdefault((axis, value), {}).setdefault(other, set()).add(bad)
@@ -130,6 +131,13 @@ class _Model:
         return False
 
     def feasible(self, axes: Cell, values: Cell) -> bool:
+        """Whether some valid row holds these values; remembered, since arrays are built, counted and reported."""
+        known = self._feasible.get((axes, values))
+        if known is None:
+            known = self._feasible[axes, values] = self._is_feasible(axes, values)
+        return known
+
+    def _is_feasible(self, axes: Cell, values: Cell) -> bool:
         row = [-1] * len(self.sizes)
         for axis, value in zip(axes, values, strict=True):
             if not self.fits(row, axis, value):
@@ -142,6 +150,24 @@ class _Model:
 
 def _key(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool | type(None)) else repr(value)
+
+
+_MODELS: dict[Any, _Model] = {}
+_MODELS_KEPT = 8  # models of recent axes: one run builds, counts and reports on the same ones
+
+
+def _model(axes: Mapping[str, Sequence[Any]], forbidden: Sequence[Forbidden]) -> _Model:
+    """Return the model of the axes, the same one while they are the same."""
+    key = (
+        tuple((name, tuple(map(_key, values))) for name, values in axes.items()),
+        tuple((a, _key(va), b, _key(vb)) for a, va, b, vb in forbidden),
+    )
+    found = _MODELS.get(key)
+    if found is None:
+        while len(_MODELS) >= _MODELS_KEPT:
+            _MODELS.pop(next(iter(_MODELS)), None)
+        found = _MODELS[key] = _Model(axes, forbidden)
+    return found
 
 
 def covering_array(
@@ -175,7 +201,7 @@ def covering_array(
             )
     if not axes:
         return CoveringArray([], strength, 0, 0, 0)
-    model = _Model(axes, forbidden)
+    model = _model(axes, forbidden)
     if model.complete([-1] * len(model.sizes)) is None:
         raise ParameterError(
             "no situation satisfies the constraints", why=f"{len(forbidden)} exclusions", fix="drop one of them"
@@ -322,7 +348,7 @@ def count_coverage(
     """
     if not axes:
         return Coverage(0, 0, [])
-    model = _Model(axes, forbidden)
+    model = _model(axes, forbidden)
     strength = min(strength, len(model.sizes))
     at = [{_key(v): i for i, v in enumerate(vals)} for vals in model.values]
     table = [[at[a].get(_key(row.get(name)), -1) for a, name in enumerate(model.names)] for row in rows]
