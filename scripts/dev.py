@@ -16,6 +16,7 @@ only to look for a newer one or to say which one is missing.
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -219,6 +220,8 @@ def main(argv):
     python = newest_interpreter()
     if python != sys.executable:
         sys.exit(subprocess.call([python, __file__, *argv]))
+    # What a shell starts in the background ignores Ctrl-C, and so would every test about it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if argv[0] == "env":
         ensure_environment("dev")
     else:
