@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -41,13 +43,22 @@ def test_demo_runs_from_wheels_alone(from_wheels, tmp_path):
     assert "pass@1 " in from_wheels.wai("demo", cwd=tmp_path).stdout
 
 
-def test_plugin_passes_its_own_tests_alone(plugin, wheels_for, make_environment, tmp_path):
+@pytest.fixture
+def room():
+    """A folder that other users can read and that is not in /tmp: sandboxed code is another user, with a /tmp of its own."""
+    parent = Path("/var/tmp")
+    with tempfile.TemporaryDirectory(prefix="whileai-", dir=parent if parent.is_dir() else None) as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def test_plugin_passes_its_own_tests_alone(plugin, wheels_for, make_environment, room, tmp_path):
     extra = plugin.project.get("optional-dependencies", {}).get("test", [])
     if not os.environ.get("WHILEAI_HEAVY_TESTS"):  # without them the tests that need them skip, and say so
         extra = [text for text in extra if re.split(r"[\s\[<>=!~;]", text, maxsplit=1)[0] not in HEAVY]
-    python = make_environment(tmp_path / "env", [*wheels_for(plugin.name), "pytest", "hypothesis", *extra])
+    python = make_environment(room / "env", [*wheels_for(plugin.name), "pytest", "hypothesis", *extra])
     origin = python.run("-c", f"import {plugin.package.name} as p; print(p.__file__)", cwd=tmp_path).stdout
-    assert origin.startswith(str(tmp_path)), f"tested is {origin}, not the wheel"
+    assert origin.startswith(str(room)), f"tested is {origin}, not the wheel"
     shared = {"WHILEAI_SHARED": os.environ["WHILEAI_SHARED"]} if "WHILEAI_SHARED" in os.environ else {}
     tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", plugin.folder / "tests"]
     python.run(*tests, cwd=tmp_path, **shared)
