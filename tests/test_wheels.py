@@ -45,7 +45,7 @@ def test_demo_runs_from_wheels_alone(from_wheels, tmp_path):
 
 @pytest.fixture
 def room():
-    """A folder that other users can read and that is not in /tmp: sandboxed code is another user, with a /tmp of its own."""
+    """A folder outside of /tmp that others can read: sandboxed code is another user, with a /tmp of its own."""
     parent = Path("/var/tmp")
     with tempfile.TemporaryDirectory(prefix="whileai-", dir=parent if parent.is_dir() else None) as folder:
         Path(folder).chmod(0o755)
