@@ -421,16 +421,28 @@ def test_two_runs_in_one_process_with_an_async_agent() -> None:
         assert len(simulate(agent, tools=[get_order], situations=8, repeats=1, concurrency=4)) == 8
 
 
-def test_ctrl_c_with_rollouts_in_flight_returns_what_landed() -> None:
+def test_ctrl_c_with_rollouts_in_flight_returns_what_landed(request: pytest.FixtureRequest) -> None:
     import _thread
+    import signal
+    import threading
+
+    # Workers of a parallel run, and what a shell starts in the background, ignore the signal.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
+    interrupted, over = threading.Event(), threading.Event()
+    request.addfinalizer(over.set)
 
     def progress(done: int, planned: int) -> None:
         if done == 3:
+            interrupted.set()
             _thread.interrupt_main()
 
-    data = simulate(
-        lambda message: "ok", tools=[get_order], situations=400, repeats=1, concurrency=2, progress=progress
-    )
+    def agent(message: str) -> str:
+        if interrupted.is_set():  # the calls after the signal are in flight until the test is over
+            over.wait(60)
+        return "ok"
+
+    data = simulate(agent, tools=[get_order], situations=400, repeats=1, concurrency=2, progress=progress)
     assert 3 <= len(data) < 400
     assert data.report.stopped == "interrupted"
     assert any("stopped early" in w for w in data.warnings)

@@ -139,10 +139,14 @@ def private_directory(disk_mb: int, uid: int) -> None:
     _check(libc.unshare(_NEWNS | _NEWPID | (_NEWUSER if user else 0)), "unshare processes")
     if user:  # a user namespace for each job, so that one candidate's processes do not count for another
         _map_ids(user, group)
+    hidden = _paths_under_tmp()
     _mount(libc, "tmpfs", "/tmp", "tmpfs", _MS_NOSUID | _MS_NODEV, f"size={disk_mb}m,mode=755,nr_inodes=20000")
     Path("/tmp/work").mkdir(mode=0o700)
     if os.getuid() == 0:
         os.chown("/tmp/work", uid, uid)
+    for number, path in enumerate(hidden):
+        Path(path).mkdir(parents=True)
+        _bind(libc, f"/kept/{number}", path)
     os.chdir("/tmp/work")
 
 
@@ -153,6 +157,17 @@ def _mount(libc: Any, source: str, target: str, kind: str, flags: int, data: str
         ),
         f"mount {target}",
     )
+
+
+def _bind(libc: Any, source: str, target: str) -> None:
+    """Show `source` at `target`, read-only."""
+    _mount(libc, source, target, "", _MS_BIND | _MS_REC)
+    _mount(libc, "none", target, "", _MS_BIND | _MS_REMOUNT | _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
+
+
+def _paths_under_tmp() -> list[str]:
+    """Return what the interpreter needs under /tmp, which the private directory hides: an environment made there."""
+    return [path for path in readable_paths() if path.startswith("/tmp/")]
 
 
 def _build_root(libc: Any, root: str) -> None:
@@ -169,14 +184,16 @@ def _build_root(libc: Any, root: str) -> None:
         else:
             Path(target).parent.mkdir(parents=True, exist_ok=True)
             Path(target).touch()
-        _mount(libc, path, target, "", _MS_BIND | _MS_REC)
-        _mount(libc, "none", target, "", _MS_BIND | _MS_REMOUNT | _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
+        _bind(libc, path, target)
+    for number, path in enumerate(_paths_under_tmp()):
+        Path(f"{root}/kept/{number}").mkdir(parents=True)
+        _bind(libc, path, f"{root}/kept/{number}")
     Path(root + "/dev").mkdir()
     for device in ("null", "zero", "urandom", "random"):
         Path(f"{root}/dev/{device}").touch()
         _mount(libc, f"/dev/{device}", f"{root}/dev/{device}", "", _MS_BIND)
     Path(root + "/proc").mkdir()
-    Path(root + "/tmp").mkdir()
+    Path(root + "/tmp").mkdir(exist_ok=True)  # it is there where the interpreter's own files are under /tmp
     os.chdir(root)
     Path(root + "/old").mkdir()
     _check(libc.syscall(_nr("pivot_root"), b".", b"old"), "pivot_root")
