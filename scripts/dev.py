@@ -145,10 +145,13 @@ def demo(args):
 
 
 def test(args):
-    """Every test, or what pytest is told; as many workers as there are cores, four at most."""
+    """Every test, or what pytest is told; as many workers as there are cores, four at most.
+
+    Property tests draw the same examples each time, so that a run can be repeated; run pytest itself for new ones.
+    """
     ensure_environment("dev")
     workers = [] if any(word.startswith("-n") for word in args) else ["-n", min(os.cpu_count() or 1, 4)]
-    sys.exit(call([PYTHON, "-m", "pytest", "--dist", "worksteal", *workers, *args]))
+    sys.exit(call([PYTHON, "-m", "pytest", "--hypothesis-seed=0", "--dist", "worksteal", *workers, *args]))
 
 
 def check(args):
