@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from whileai_verify import isolation
-from whileai_verify.frames import read_frame, write_frame
+from whileai_verify.frames import LateError, read_frame, write_frame
 
 __all__ = ["main"]
 
@@ -283,6 +283,9 @@ def _monitor(
     if told is None:
         frame = read_frame(layer, time.monotonic() + 1.0)
         told = json.loads(frame) if frame else None
+    if answer is None and not reason:  # it may have answered and ended between two looks
+        with contextlib.suppress(LateError):
+            answer = read_frame(report, time.monotonic() + 1.0, limit=1 << 24)
     final = {
         "layers": layers + told if isinstance(told, list) else layers,
         "failed": told.get("failed") if isinstance(told, dict) else (None if told else ["start"]),
