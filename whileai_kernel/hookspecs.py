@@ -161,5 +161,8 @@ def wai_conformance_checks(kind: str) -> Sequence[Any] | None:
 
 
 @hookspec(firstresult=True)
-def wai_resolve(kind: str, ref: str) -> object | None:
-    """Turn a reference such as `"hub:owner/name"` into a component of the kind, or return `None`."""
+def wai_resolve(kind: str, ref: object) -> object | None:
+    """Turn a reference into a component of the kind, or return `None`.
+
+    The reference is a text such as `"hub:owner/name"`, or an object that is no callable (an agent of some framework).
+    """

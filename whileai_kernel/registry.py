@@ -322,7 +322,8 @@ def resolve(kind: str, ref: Any, /, **params: Any) -> Any:
     Args:
         kind: The kind, for example `"judges"`.
         ref: A component (returned as it is), a registered name, `"path/file.py:function"`,
-            `"package.module:attribute"`, or anything that a plugin's `wai_resolve` understands.
+            `"package.module:attribute"`, or anything that a plugin's `wai_resolve` understands, objects that are no
+            callable included (an agent of some framework).
         params: Parameters of the component.
 
     Raises:
@@ -333,13 +334,14 @@ def resolve(kind: str, ref: Any, /, **params: Any) -> Any:
     if not isinstance(ref, str):
         if ref is None or params:
             raise ParameterError(f"cannot make a {kind[:-1]} from {ref!r:.60} with parameters {sorted(params)}")
-        return ref
+        return ref if callable(ref) else _asked(kind, ref, ref)
     head, colon, attribute = ref.rpartition(":")
     if colon and (head.endswith(".py") or "/" in head or os.sep in head) and Path(head).suffix == ".py":
         return _bound(kind, ref, getattr_of(_import_file(Path(head)), attribute, ref), params)
     if ref in _table(kind) or any(e.name == ref for e in _table(kind).values()):
         return make(kind, ref, **params)
-    for answer in manager().call_each("wai_resolve", lambda _: {"kind": kind, "ref": ref}):
+    answer = _asked(kind, ref)
+    if answer is not None:
         return answer
     if colon and all(part.isidentifier() for part in head.split(".")):
         try:
@@ -350,6 +352,13 @@ def resolve(kind: str, ref: Any, /, **params: Any) -> Any:
             ) from err
         return _bound(kind, ref, getattr_of(module, attribute, ref), params)
     return make(kind, ref, **params)
+
+
+def _asked(kind: str, ref: Any, default: Any = None) -> Any:
+    """Return what the first plugin that understands a reference makes of it."""
+    for answer in manager().call_each("wai_resolve", lambda _: {"kind": kind, "ref": ref}):
+        return answer
+    return default
 
 
 def getattr_of(module: Any, attribute: str, ref: str) -> Any:

@@ -402,6 +402,24 @@ print(json.dumps([*answer, [f.stage for f in manager().failures]]))
 """
 
 
+OBJECTS = """
+import json
+import whileai_kernel as k
+class Graph:
+    def invoke(self, state): return state
+class Called:
+    def __call__(self, row): return 1.0
+graph, called = Graph(), Called()
+print(json.dumps([k.resolve("agents", graph), k.resolve("judges", graph) is graph, k.resolve("agents", called) is called]))
+"""
+
+
+def test_an_object_that_is_no_callable_is_offered_to_the_resolvers_and_returned_when_none_knows_it(site):
+    body = "return 'driven' if kind == 'agents' and type(ref).__name__ in ('Graph', 'Called') else None"
+    site.add("acme-graphs", f"from whileai_kernel import hookimpl\n@hookimpl\ndef wai_resolve(kind, ref): {body}\n")
+    assert site.run(OBJECTS).answer == ["driven", True, True]
+
+
 def test_the_first_answer_of_a_resolver_wins_and_one_that_raises_costs_itself_alone(site):
     head = "from whileai_kernel import hookimpl\n@hookimpl\ndef wai_resolve"
     site.add("acme-bad", f"{head}(kind, ref): raise RuntimeError('down')\n")

@@ -30,9 +30,18 @@ def wai_register_agents(register: Register) -> None:
 
 
 @hookimpl
-def wai_resolve(kind: str, ref: str) -> object | None:
-    """Make a model, or an agent that is one, of a spec such as `vllm:qwen3@http://127.0.0.1:8000/v1`."""
-    if kind not in ("models", "agents") or ref.partition(":")[0] not in _PREFIXES or not ref.partition(":")[2]:
+def wai_resolve(kind: str, ref: object) -> object | None:
+    """Make a model, or an agent that is one, of a spec such as `vllm:qwen3@http://127.0.0.1:8000/v1`.
+
+    A model object of any plugin is an agent too: `simulate(wai.Endpoint("qwen3", base_url=...))`.
+    """
+    if kind == "agents" and not isinstance(ref, str) and callable(getattr(ref, "complete", None)):
+        from whileai_openai.agent import ModelAgent
+
+        return ModelAgent(ref)
+    if kind not in ("models", "agents") or not isinstance(ref, str):
+        return None
+    if ref.partition(":")[0] not in _PREFIXES or not ref.partition(":")[2]:
         return None
     from whileai_openai.agent import ModelAgent
     from whileai_openai.specs import from_spec

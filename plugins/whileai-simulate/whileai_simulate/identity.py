@@ -36,8 +36,8 @@ def plain_options(options: Options) -> dict[str, Any]:
 
 
 def make_agent(agent: Any, options: Options) -> PreparedAgent:
-    """Return the agent of a callable or reference, prepared."""
-    found = resolve("agents", agent) if isinstance(agent, str) else agent
+    """Return the agent of a callable, of a reference, or of an object that a plugin knows how to drive, prepared."""
+    found = agent if callable(agent) or agent is None else resolve("agents", agent)
     if inspect.isclass(found):
         raise ParameterError(f"the agent is a class ({found.__name__})", fix=f"pass an instance: {found.__name__}()")
     return prepare(found, options.agent_name or (agent if isinstance(agent, str) else None))
