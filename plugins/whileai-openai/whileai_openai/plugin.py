@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from whileai_kernel import hookimpl
 
@@ -38,7 +38,8 @@ def wai_resolve(kind: str, ref: object) -> object | None:
     if kind == "agents" and not isinstance(ref, str) and callable(getattr(ref, "complete", None)):
         from whileai_openai.agent import ModelAgent
 
-        return ModelAgent(ref)
+        model: Any = ref
+        return ModelAgent(model)
     if kind not in ("models", "agents") or not isinstance(ref, str):
         return None
     if ref.partition(":")[0] not in _PREFIXES or not ref.partition(":")[2]:
