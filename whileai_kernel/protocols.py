@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 __all__ = [
+    "MESSAGE_LISTS",
     "Agent",
     "AgentContext",
     "Command",
@@ -44,6 +45,8 @@ __all__ = [
 ]
 
 RowLike = Mapping[str, Any]
+# Names of an agent's only parameter that mean the whole conversation; see `Agent`.
+MESSAGE_LISTS = ("messages", "history", "conversation", "chat", "dialogue", "turns")
 
 
 class Register(Protocol):
@@ -120,7 +123,11 @@ class AgentContext(Protocol):
 
 @runtime_checkable
 class Agent(Protocol):
-    """Answers a user: `f(message)`, `f(messages)`, `f(messages, tools)`, each with `context` if named; may be async."""
+    """Answers a user: `f(message)`, `f(messages)`, `f(messages, tools)`, each with `context` if named; may be async.
+
+    With two parameters the first is the list of messages. A single one is the list when its name is in `MESSAGE_LISTS`
+    or its annotation says list; under any other name it is the text of the user's last message.
+    """
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return text, `{"steps", "final_text"}`, a list of messages, or a Rollout."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from whileai_kernel.models import Rollout, Task
-from whileai_kernel.protocols import Completion, WriteRequest
+from whileai_kernel.protocols import MESSAGE_LISTS, Completion, WriteRequest
 from whileai_kernel.rowio import dumps
 from whileai_kernel.testing.kit import Check, Skip, Subject
 from whileai_kernel.testing.parts import call
@@ -77,9 +77,10 @@ def run_agent(agent: Any, context: Any) -> Any:
     target = agent if inspect.isroutine(agent) else agent.__call__
     parameters = [p for p in inspect.signature(target).parameters.values() if p.kind is not p.VAR_KEYWORD]
     kwargs = {"context": context} if any(p.name == "context" for p in parameters) else {}
-    names = [p.name for p in parameters if p.name != "context" and p.default is p.empty]
-    single = messages if names[:1] != ["message"] else context.task["prompt"]
-    args: list[Any] = [single, tools][: max(1, len(names))] if names or not kwargs else []
+    plain = [p for p in parameters if p.name != "context" and p.default is p.empty]
+    whole = len(plain) > 1 or any(p.name in MESSAGE_LISTS or "list" in str(p.annotation).lower() for p in plain)
+    asked = messages if whole else context.task["prompt"]
+    args: list[Any] = [asked, tools][: max(1, len(plain))] if plain or not kwargs else []
     return call(agent, *args, **kwargs)
 
 

@@ -21,7 +21,9 @@ from typing import Any
 
 from whileai_kernel.errors import ParameterError, RowError, WhileaiError
 from whileai_kernel.messages import normalise_messages, parse_arguments, spoken_text
+from whileai_kernel.protocols import MESSAGE_LISTS
 from whileai_kernel.tools import Tool
+from whileai_simulate.users import UserFailure, ask_user
 from whileai_simulate.world import World
 
 __all__ = ["AgentContext", "BadReturnError", "Conversation", "PreparedAgent", "Reply", "converse", "prepare"]
@@ -112,7 +114,7 @@ class PreparedAgent:
         return self.fn(*args)
 
 
-_LISTS = ("messages", "history", "conversation", "chat", "dialogue", "turns")
+
 
 
 def prepare(agent: Any, name: str | None = None) -> PreparedAgent:
@@ -154,7 +156,7 @@ def prepare(agent: Any, name: str | None = None) -> PreparedAgent:
         )
     if not plain and context_name and not any(p.kind is p.VAR_POSITIONAL for p in params):
         style = "context"
-    elif plain and (tools or plain[0].name in _LISTS or "list" in str(plain[0].annotation).lower()):
+    elif plain and (tools or plain[0].name in MESSAGE_LISTS or "list" in str(plain[0].annotation).lower()):
         style = "messages"
     else:
         style = "message"
@@ -187,14 +189,16 @@ def converse(
     world: World,
     user: Any | None,
     max_turns: int,
-) -> Generator[list[Message], Any, Conversation]:
+) -> Generator[Any, Any, Conversation]:
     """Run the conversation of one rollout: yields the messages to answer, is sent what the agent returned.
+
+    A user who has to be waited for is yielded as an awaitable; what it comes to is sent back.
 
     Args:
         agent: The agent, prepared.
         opening: System prompt and ask.
         world: The world of the rollout.
-        user: A scripted user with `reply(spoken) -> str | None`, or `None` for a single ask.
+        user: A user with `reply(spoken) -> str | None`, sync or async, or `None` for a single ask.
         max_turns: Replies of the agent before the rollout is truncated.
     """
     messages = list(opening)
@@ -220,9 +224,17 @@ def converse(
                 answer = answer_call(world, call)
                 messages.append({"role": "tool", "tool_call_id": call.get("id", ""), "content": answer})
             continue
+        if end.outcome == "truncated":
+            end.ended_by = "length"  # nobody answers half a sentence, and the row must say that it was cut
+            return end
         if user is None:
             return end
-        answer = user.reply(spoken_text(end.final_text))
+        answer = ask_user(user, spoken_text(end.final_text))
+        if inspect.isawaitable(answer):
+            answer = yield answer
+        if type(answer) is UserFailure:
+            end.outcome, end.error, end.ended_by = "failed", answer.error, "error"
+            return end
         if answer is None:
             end.ended_by = user.ended_by
             return end
