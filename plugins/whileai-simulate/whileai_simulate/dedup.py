@@ -43,27 +43,39 @@ class NearDuplicates:
 
     def __init__(self, threshold: float = NEAR_DUPLICATE.value, n: int = NGRAM.value) -> None:
         self.threshold, self.n = threshold, n
-        self._index: dict[int, list[int]] = {}
+        # Most shingles of a prefix are those of one text: its number stands alone, which takes a third of a list.
+        self._index: dict[int, int | list[int]] = {}
         self._sets: list[array[int]] = []
 
     def add(self, text: str) -> bool:
         """Add a text unless it is a near-duplicate of an earlier one; return whether it was added."""
         grams = self._grams(text)
         ordered = sorted(grams)
-        prefix = ordered[: len(ordered) - math.ceil(self.threshold * len(ordered) - 1e-9) + 1]
-        checked: set[int] = set()
+        size, threshold, sets, index = len(ordered), self.threshold, self._sets, self._index
+        prefix = ordered[: size - math.ceil(threshold * size - 1e-9) + 1]
+        # The similarity is at most the ratio of the sizes.
+        low, high = threshold * size - 1e-9, size / threshold + 1e-9
+        candidates: set[int] = set()
         for gram in prefix:
-            for other in self._index.get(gram, ()):
-                if other not in checked:
-                    checked.add(other)
-                    mine = self._sets[other]
-                    shared = sum([gram in grams for gram in mine])
-                    if shared >= self.threshold * (len(mine) + len(grams) - shared) - 1e-9:
-                        return False
-        number = len(self._sets)
-        self._sets.append(array("q", ordered))  # a set of 20 numbers takes ten times the room
+            found = index.get(gram)
+            if found is not None:
+                candidates.update((found,) if type(found) is int else found)  # type: ignore[arg-type]
+        for other in candidates:
+            mine = sets[other]
+            if low <= len(mine) <= high:
+                shared = len(grams.intersection(mine))
+                if shared >= threshold * (len(mine) + size - shared) - 1e-9:
+                    return False
+        number = len(sets)
+        sets.append(array("q", ordered))  # a set of 20 numbers takes ten times the room
         for gram in prefix:
-            self._index.setdefault(gram, []).append(number)
+            found = index.get(gram)
+            if found is None:
+                index[gram] = number
+            elif type(found) is list:
+                found.append(number)
+            else:
+                index[gram] = [found, number]  # type: ignore[list-item]
         return True
 
     def _grams(self, text: str) -> set[int]:
@@ -73,7 +85,6 @@ class NearDuplicates:
         n = min(self.n, len(words))
         if n == 0:
             return {0}
-        plain = [w.isalpha() for w in words]
         runs = zip(*(words[i:] for i in range(n)), strict=False)
-        marks = zip(*(plain[i:] for i in range(n)), strict=False)
-        return {hash(run) & _MASK | (_PLAIN if all(mark) else 0) for run, mark in zip(runs, marks, strict=True)}
+        # Joined, n words are letters alone exactly when each of them is.
+        return {hash(run) & _MASK | (_PLAIN if "".join(run).isalpha() else 0) for run in runs}
