@@ -114,9 +114,6 @@ class PreparedAgent:
         return self.fn(*args)
 
 
-
-
-
 def prepare(agent: Any, name: str | None = None) -> PreparedAgent:
     """Read the signature of an agent.
 

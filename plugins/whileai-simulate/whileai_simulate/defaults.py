@@ -56,3 +56,34 @@ MODE_ADAPTIVE = Sourced(
 INTERVAL_HALF_WIDTH = Sourced(
     0.1, "half width of the 95 % interval of pass@1 that recommend() plans for", "convention, untested"
 )
+USER_REPEAT = Sourced(
+    0.9, "word 3-gram Jaccard similarity from which a simulated user repeats itself", "convention, untested"
+)
+USER_REPEAT_WORDS = Sourced(
+    5, "words from which a repeated message counts; 'yes' may be said twice", "convention, untested"
+)
+USER_RETRIES = Sourced(
+    2, "further requests for one message of a model user that cannot be used", "convention, untested"
+)
+USER_MAX_TOKENS = Sourced(
+    1024, "tokens of one reply of a model user or writer when its model names no max_tokens", "convention, untested"
+)
+WRITER_RETRIES = Sourced(2, "further requests for one ask before the offline writer words it", "convention, untested")
+WRITER_CONCURRENCY = Sourced(8, "asks that a model writer has in flight at once", "convention, untested")
+WRITER_EARLIER = Sourced(
+    3, "earlier asks of the same kind that a writer is shown to sound unlike", "convention, untested"
+)
+ESTIMATE_TURNS = Sourced(
+    3,
+    "replies of the agent per rollout that an estimate assumes, beside one per call of its plan",
+    "convention, untested",
+)
+ESTIMATE_REPLY_TOKENS = Sourced(150, "tokens of a reply that an estimate assumes", "convention, untested")
+BYTES_PER_TOKEN = Sourced(
+    3.0,
+    "UTF-8 bytes that count as one token before a server has counted",
+    "measurement: English prose has about 4 bytes per token with byte-pair vocabularies of 50k and more; 3 errs on "
+    "the side of more tokens",
+)
+CONFIDENCE = Sourced(0.95, "level of the interval of an audit", "convention, untested")
+AUDIT_EXAMPLES = Sourced(2, "examples that an audit prints per fault", "convention, untested")

@@ -20,6 +20,8 @@ from typing import Any
 from whileai_kernel.errors import WhileaiError
 from whileai_simulate.agents import Conversation, failed
 from whileai_simulate.rollout import Job, Rollout, Stage1
+from whileai_simulate.stopping import Stop
+from whileai_simulate.waiting import wait
 
 __all__ = ["WAIT", "Stop", "run_jobs"]
 
@@ -28,10 +30,6 @@ WAIT: Any = object()
 
 Deliver = Callable[[Job, dict[str, Any]], None]
 _GRACE_S = 5.0
-
-
-class Stop(Exception):
-    """Raised by a delivery, or by the jobs, to end the run early with what has landed; its text is the reason."""
 
 
 def run_jobs(jobs: Iterable[Job], shared: Stage1, deliver: Deliver, *, concurrency: int) -> str | None:
@@ -46,7 +44,7 @@ def run_jobs(jobs: Iterable[Job], shared: Stage1, deliver: Deliver, *, concurren
     Returns:
         The reason why the run ended early, or `None`.
     """
-    if shared.agent.inline:
+    if shared.agent.inline and not shared.waits:
         with _fewer_collections():
             return _run_inline(jobs, shared, deliver)
     return _Loop(jobs, shared, deliver, concurrency).run()
@@ -72,8 +70,8 @@ def _run_inline(jobs: Iterable[Job], shared: Stage1, deliver: Deliver) -> str | 
             except Exception as err:  # noqa: BLE001 - whatever the agent raises is the rollout's failure
                 end = _failure(rollout, err)
             row = rollout.row(end)
-            if shared.grade is not None:
-                shared.grade(row)
+            if shared.grade is not None and inspect.isawaitable(graded := shared.grade(row)):
+                wait(graded)
             deliver(job, row)
     except Stop as stop:
         return str(stop)
@@ -91,7 +89,12 @@ def _failure(rollout: Rollout, err: BaseException) -> Conversation:
 
 
 def _timed_out(rollout: Rollout, seconds: float | None) -> Conversation:
-    return failed(rollout.opening(), "DeadlineError", f"no reply within {seconds:g} s", "deadline")
+    if not rollout.at_user:
+        return failed(rollout.opening(), "DeadlineError", f"no reply within {seconds:g} s", "deadline")
+    text = f"the simulated user had not answered when the {seconds:g} s of the rollout were over"
+    end = failed(rollout.opening(), "DeadlineError", text, "deadline")
+    end.error = {**(end.error or {}), "by": "user"}
+    return end
 
 
 class _Threads:
@@ -183,6 +186,9 @@ class _Loop:
             heart.cancel()
             for worker in workers:
                 worker.cancel()
+            for model in self.shared.models:
+                if callable(close := getattr(model, "aclose", None)):
+                    await close()  # connections belong to this loop, which ends here
 
     async def _heart(self) -> None:
         while True:
@@ -203,11 +209,13 @@ class _Loop:
                 await landed.wait()
                 continue
             rollout = Rollout(self.shared, job)
-            end = await self._drive(rollout)
-            row = rollout.row(end)
-            if self.shared.grade is not None:
-                await asyncio.to_thread(self.shared.grade, row)
             try:
+                end = await self._drive(rollout)
+                row = rollout.row(end)
+                if self.shared.grade is not None:
+                    graded = await asyncio.to_thread(self.shared.grade, row)
+                    if inspect.isawaitable(graded):
+                        await graded
                 self.deliver(job, row)
             except Stop as stop:
                 self.stopped = self.stopped or str(stop)
@@ -226,6 +234,8 @@ class _Loop:
                 return _failure(rollout, err)
             rollout.world.close()
             return _timed_out(rollout, limit)
+        except Stop:
+            raise
         except Exception as err:  # noqa: BLE001 - whatever the agent raises is the rollout's failure
             return _failure(rollout, err)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
@@ -60,15 +60,17 @@ class Stage1:
     deadline_s: float | None = None
     make_user: Callable[[Mapping[str, Any], int], Any] | None = None
     runs: int = 1
-    grade: Callable[[dict[str, Any]], None] | None = None
+    grade: Callable[[dict[str, Any]], Any] | None = None
     make_world: Callable[..., World] = World
     faults: Mapping[str, Fault] | None = None
+    waits: bool = False  # the user or the judge is asked over a network, so rollouts wait side by side
+    models: Sequence[Any] = ()  # what holds connections of the engine's loop
 
 
 class Rollout:
     """A rollout under way: its world, its context and its conversation."""
 
-    __slots__ = ("context", "job", "shared", "steps", "world")
+    __slots__ = ("at_user", "context", "job", "shared", "steps", "user", "world")
 
     def __init__(self, shared: Stage1, job: Job) -> None:
         task = job.slot.task
@@ -90,9 +92,10 @@ class Rollout:
             task["privileged"] if agent.reads_privileged else None,
         )
         opening = self.opening()
-        user = shared.make_user(task, job.index) if shared.make_user else None
-        self.steps: Generator[list[Message], Any, Conversation] = converse(
-            agent, opening, self.world, user, shared.max_turns
+        self.at_user = False
+        self.user = shared.make_user(task, job.index) if shared.make_user else None
+        self.steps: Generator[Any, Any, Conversation] = converse(
+            agent, opening, self.world, self.user, shared.max_turns
         )
 
     def run_sync(self, ask: Callable[[list[Message]], Any]) -> Conversation:
@@ -105,8 +108,11 @@ class Rollout:
             end: Conversation = stop.value
             return end
 
-    def ask(self, messages: list[Message]) -> Any:
-        """Call the agent once."""
+    def ask(self, messages: Any) -> Any:
+        """Call the agent once, or hand over the answer of a user who has to be waited for."""
+        self.at_user = type(messages) is not list
+        if self.at_user:
+            return messages
         return self.shared.agent.call(messages, self.context)
 
     def opening(self) -> list[Message]:
@@ -149,6 +155,8 @@ class Rollout:
         row["privileged"] = task["privileged"]
         row["world_log"] = {"calls": world.log, "changes": world.changes}
         row["ended_by"] = end.ended_by
+        if self.user is not None and callable(told := getattr(self.user, "record", None)):
+            row["user"] = told()
         if self.shared.runs > 1:
             row["run"] = job.run
         return row
