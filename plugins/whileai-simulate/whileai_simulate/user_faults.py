@@ -24,7 +24,18 @@ from whileai_simulate.dedup import shingles
 from whileai_simulate.defaults import LEAK_NGRAM, USER_REPEAT, USER_REPEAT_WORDS
 from whileai_simulate.lexicon import words_of
 
-__all__ = ["DECISIVE", "FAULTS", "Talk", "UserFault", "agrees", "asks", "asks_to_confirm", "user_faults"]
+__all__ = [
+    "DECISIVE",
+    "FAULTS",
+    "Talk",
+    "UserFault",
+    "agrees",
+    "asks",
+    "asks_to_confirm",
+    "speaks_as_other",
+    "talk_of",
+    "user_faults",
+]
 
 FAULTS: dict[str, str] = {
     "error": "its model failed, or gave nothing that can be read",
@@ -49,7 +60,8 @@ _CONFIRM = re.compile(
     re.I,
 )
 _ASKS = re.compile(
-    r"\?|\bplease (?:provide|tell|share|give|send|confirm|let me know)\b|\b(?:could|can) you (?:provide|tell|share|give)\b",
+    r"\?|\bplease (?:provide|tell|share|give|send|confirm|let me know)\b|"
+    r"\b(?:could|can) you (?:provide|tell|share|give)\b",
     re.I,
 )
 _CLOSING_QUESTION = re.compile(
@@ -72,7 +84,8 @@ _NO = re.compile(
 )
 _AGENT_VOICE = re.compile(
     r"\bhow (?:can|may) i (?:help|assist) you\b|\banything else i can (?:help|assist|do)\b|\bas an ai\b|"
-    r"\bi(?:'m| am) (?:an ai|a language model|here to (?:help|assist))\b|\bmy (?:system )?(?:prompt|instructions) (?:say|tell)|"
+    r"\bi(?:'m| am) (?:an ai|a language model|here to (?:help|assist))\b|\b"
+    r"my (?:system )?(?:prompt|instructions) (?:say|tell)|"
     r"\b(?:let me|i'?ll|i will|i can) (?:look (?:that|this|it) up|check (?:that|this|it)|pull (?:that|it) up|"
     r"look into (?:that|this|it))\b(?: for you)?|\bi(?:'ve| have) (?:just |now |successfully )*"
     r"(?:cancel+ed|updated|processed|refunded|changed|booked|created|removed|returned|modified) your\b|"
@@ -81,9 +94,11 @@ _AGENT_VOICE = re.compile(
     re.I,
 )
 _NARRATOR = re.compile(
-    r"^\s*(?:user|customer|human|assistant|agent|me|system|you)\s*:|\*[a-z][^*\n]{2,60}\*|^\s*[\[(](?:the |user|customer|"
-    r"sighs|pauses|waits|end)[^\])]*[\])]|\bthe (?:simulated )?(?:user|customer) (?:says|replies|responds|is|wants|would)\b|"
-    r"#{2,}\s*\w+|<\|?/?(?:tool_call|think|im_start|im_end|stop|end)\b|^\s*[{\[]\s*\"|\bas (?:the|a) (?:simulated )?"
+    r"^\s*(?:user|customer|human|assistant|agent|me|system|you)\s*:|\*[a-z][^*\n]{2,60}\*|"
+    r"^\s*[\[(](?:the |user|customer|sighs|pauses|waits|end)[^\])]*[\])]|"
+    r"\bthe (?:simulated )?(?:user|customer) (?:says|replies|responds|is|wants|would)\b|"
+    r"#{2,}\s*\w+|<\|?/?(?:tool_call|think|im_start|im_end|stop|end)\b|^\s*[{\[]\s*\"|"
+    r"\bas (?:the|a) (?:simulated )?"
     r"(?:user|customer), i\b|\b(?:playing|in) (?:the|my) (?:role|part) of\b|\bmy persona\b|\bmy goal is excluded\b",
     re.I | re.M,
 )
@@ -116,6 +131,15 @@ def agrees(message: str) -> bool:
         (True, False, False)
     """
     return bool((_YES.search(message) or _GO.search(message)) and not _NO.search(message))
+
+
+def speaks_as_other(message: str) -> str | None:
+    """Return how a message speaks as the assistant or as a narrator, or `None` when a person could have typed it."""
+    for look, who in ((_AGENT_VOICE, "the assistant"), (_NARRATOR, "a narrator")):
+        match = look.search(message)
+        if match:
+            return f"it speaks as {who}: {match.group().strip()[:60]!r}"
+    return None
 
 
 def _similar(a: str, b: str) -> float:
@@ -151,11 +175,9 @@ class Talk:
         return [found for rule in rules for found in rule(message)]
 
     def _role(self, message: str) -> Iterator[tuple[str, str]]:
-        for look, who in ((_AGENT_VOICE, "the assistant"), (_NARRATOR, "a narrator")):
-            match = look.search(message)
-            if match:
-                yield "wrong_role", f"it speaks as {who}: {match.group().strip()[:60]!r}"
-                return
+        who = speaks_as_other(message)
+        if who:
+            yield "wrong_role", who
 
     def _goal(self, message: str) -> Iterator[tuple[str, str]]:
         last = self.heard[-1] if self.heard else ""
@@ -165,10 +187,10 @@ class Talk:
             verb, *nouns = words_of(name)
             for sentence in re.split(r"[.!?\n]+", message):
                 heard = set(words_of(sentence.casefold()))
-                if verb in heard and all(n in heard for n in nouns) and not _NO.search(sentence):
-                    if _REQUEST.search(sentence):
-                        yield "off_goal", f"it asked for {' '.join((verb, *nouns))}, which its goal excludes"
-                        break
+                wanted = verb in heard and all(n in heard for n in nouns) and _REQUEST.search(sentence)
+                if wanted and not _NO.search(sentence):
+                    yield "off_goal", f"it asked for {' '.join((verb, *nouns))}, which its goal excludes"
+                    break
 
     def _other_writes(self) -> Iterator[str]:
         asked = set(words_of(self.brief.ask.casefold()))
@@ -176,9 +198,9 @@ class Talk:
             function = tool.get("function") or tool
             name = str(function.get("name") or "")
             words = words_of(name)
-            if (tool.get("x-kind") or function.get("x-kind")) == "write" and len(words) > 1:
-                if not all(w in asked for w in words):
-                    yield name
+            writes = (tool.get("x-kind") or function.get("x-kind")) == "write"
+            if writes and len(words) > 1 and not all(w in asked for w in words):
+                yield name
 
     def _known(self) -> str:
         facts = " ".join(str(v) for v in self.brief.facts.values())
