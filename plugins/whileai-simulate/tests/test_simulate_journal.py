@@ -94,7 +94,7 @@ def test_kill_9_loses_no_finished_rollout_and_the_resumed_file_is_the_same(tmp_p
         assert total == 36
         assert again <= 36 - len(safe) + 2, "finished rollouts were run again"
         assert out.read_bytes() == whole.read_bytes()
-        assert not journal.exists()
+        assert landed(journal) == set(), "what remains is a note of the finished call"
 
 
 def call(**changes: Any) -> Any:
@@ -162,7 +162,7 @@ def test_another_agent_of_the_same_name_is_refused(tmp_path: Path) -> None:
 def test_a_second_process_is_refused(tmp_path: Path) -> None:
     path = halfway(tmp_path)
     header = json.loads(path.read_text(encoding="utf-8").splitlines()[0])
-    held = Journal(path, header["fingerprint"], {}, {})
+    held = Journal(path, header["fingerprint"], {}, {}, 2)
     try:
         with pytest.raises(JournalError, match="in use by another process"):
             call(checkpoint=path)
@@ -195,13 +195,100 @@ def test_a_file_that_is_no_journal_is_left_alone(tmp_path: Path) -> None:
 
 def test_an_output_that_exists_is_not_replaced_unasked(tmp_path: Path) -> None:
     out = tmp_path / "rows.jsonl"
-    call(output=out)
-    before = out.read_bytes()
+    out.write_text("mine\n", encoding="utf-8")
     with pytest.raises(ParameterError, match="exists"):
         call(output=out)
-    assert out.read_bytes() == before
+    assert out.read_text(encoding="utf-8") == "mine\n"
     call(output=out, options={"overwrite": True})
+    assert out.read_bytes().count(b"\n") == 8
+
+
+class Counted:
+    """An honest little agent that counts its calls."""
+
+    inline = True
+
+    def __init__(self) -> None:
+        self._calls: list[int] = []
+
+    def __call__(self, message: str, *, context: Any) -> str:
+        self._calls.append(1)
+        return f"answer {context.seed}"
+
+
+GRADED: dict[str, Any] = {"repeat_policy": "successive", "repeats": 4, "judge": lambda row: row["seeded"] == []}
+
+
+@pytest.mark.parametrize("more", [{}, {"runs": 2}, GRADED, {"seeds": ["Where is it?"]}], ids=str)
+def test_a_finished_call_is_recognised_and_answered_from_its_file(tmp_path: Path, more: dict[str, Any]) -> None:
+    out = tmp_path / "rows.jsonl"
+    first = call(output=out, **more)
+    before = out.read_bytes()
+    again = call(output=out, **more)
+    assert list(again) == list(first)
+    assert again.report == first.report
+    assert dict(again.groups) == dict(first.groups)
+    assert (again.provenance, again.warnings) == (first.provenance, first.warnings)
     assert out.read_bytes() == before
+
+
+def test_a_finished_call_does_not_run_the_agent_again(tmp_path: Path) -> None:
+    agent, out = Counted(), tmp_path / "rows.jsonl"
+    call(agent=agent, output=out)
+    call(agent=agent, output=out)
+    assert len(agent._calls) == 8
+    data = call(agent=agent, output=out, options={"collect": False})
+    assert (len(data), data.report.rows, len(agent._calls)) == (0, 8, 8)
+    out.unlink()
+    call(agent=agent, output=out)
+    assert (len(agent._calls), out.read_bytes().count(b"\n")) == (16, 8)
+    call(agent=agent, output=out, options={"overwrite": True})
+    assert len(agent._calls) == 24
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"seed": 1}, "seed"),
+        ({"agent": seeded_agent(rate=0.5)}, "agent"),
+        ({"judge": lambda row: 1.0}, "judge"),
+        ({"traces": [{"prompt": "Where is it?", "reward": 0.0}]}, "traces"),
+    ],
+    ids=lambda value: "" if isinstance(value, dict) else value,
+)
+def test_a_different_call_on_a_finished_file_is_refused(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
+    out = tmp_path / "rows.jsonl"
+    call(output=out)
+    before = out.read_bytes()
+    with pytest.raises(JournalError, match=r"another call[\s\S]*different: .*" + words):
+        call(output=out, **changes)
+    assert out.read_bytes() == before
+    assert len(call(output=out, options={"overwrite": True}, **changes)) == 8
+
+
+def test_other_traces_are_another_call(tmp_path: Path) -> None:
+    out = tmp_path / "rows.jsonl"
+    call(output=out, traces=[{"prompt": "Where is it?", "reward": 0.0}])
+    with pytest.raises(JournalError, match="different: traces"):
+        call(output=out, traces=[{"prompt": "Who is there?", "reward": 0.0}])
+
+
+def test_a_finished_file_that_somebody_changed_is_refused(tmp_path: Path) -> None:
+    out = tmp_path / "rows.jsonl"
+    call(output=out)
+    changed = out.read_bytes().replace(b"order", b"ordre", 1)
+    out.write_bytes(changed)
+    with pytest.raises(JournalError, match="changed since"):
+        call(output=out)
+    assert out.read_bytes() == changed
+
+
+def test_a_run_that_is_not_finished_is_never_overwritten(tmp_path: Path) -> None:
+    path = halfway(tmp_path)
+    before = path.read_bytes()
+    with pytest.raises(JournalError, match="another call"):
+        call(checkpoint=path, seed=1, options={"overwrite": True})
+    assert path.read_bytes() == before
 
 
 def test_a_full_disk_stops_the_run_and_keeps_what_landed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,7 +315,7 @@ def test_a_full_disk_stops_the_run_and_keeps_what_landed(tmp_path: Path, monkeyp
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_write_that_the_disk_refuses_leaves_no_half_line(tmp_path: Path) -> None:
     path = tmp_path / "run.journal"
-    journal = Journal(path, "f", {}, {})
+    journal = Journal(path, "f", {}, {}, 1)
     with Path("/dev/full").open("r+b", buffering=0) as full:
         own, journal._file = journal._file, full
         with pytest.raises(JournalError, match="space"):

@@ -17,7 +17,7 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any
@@ -25,7 +25,15 @@ from typing import Any
 from whileai_kernel.errors import ParameterError
 from whileai_simulate.draw import Draw
 
-__all__ = ["Coverage", "CoveringArray", "Forbidden", "count_coverage", "covering_array", "most_covering_first"]
+__all__ = [
+    "Coverage",
+    "CoverageCount",
+    "CoveringArray",
+    "Forbidden",
+    "count_coverage",
+    "covering_array",
+    "most_covering_first",
+]
 
 Forbidden = tuple[str, Any, str, Any]
 """`(axis, value, other axis, other value)`: the two values never stand in one row."""
@@ -331,8 +339,52 @@ def _valid(model: _Model, row: list[int]) -> bool:
     return model._search(row.copy(), [a for a in model.constrained if row[a] < 0], None)
 
 
+class CoverageCount:
+    """Counts the combinations that rows cover, row by row, so that rows need not be kept.
+
+    Args:
+        axes: Values of each axis.
+        strength: 2 for pairs, 3 for triples.
+        forbidden: As in `covering_array`.
+    """
+
+    def __init__(
+        self, axes: Mapping[str, Sequence[Any]], *, strength: int = 2, forbidden: Sequence[Forbidden] = ()
+    ) -> None:
+        self._model = _model(axes, forbidden)
+        self._at = [(n, {_key(v): i for i, v in enumerate(vals)}) for n, vals in self._named()]
+        groups = combinations(range(len(self._at)), min(strength, len(self._at))) if self._at else ()
+        self._seen: dict[Cell, set[Cell]] = {group: set() for group in groups}
+
+    def _named(self) -> list[tuple[str, list[Any]]]:
+        return list(zip(self._model.names, self._model.values, strict=True))
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Count a mapping of axis to value; values outside the axes cover nothing."""
+        cell = [at.get(_key(row.get(name)), -1) for name, at in self._at]
+        for group, seen in self._seen.items():
+            seen.add(tuple([cell[axis] for axis in group]))
+
+    def result(self) -> Coverage:
+        """Return what is covered so far, and the feasible combinations that are missing."""
+        model = self._model
+        planned = covered = 0
+        missing: list[tuple[tuple[str, Any], ...]] = []
+        for wanted, seen in self._seen.items():
+            for cell in product(*(range(model.sizes[a]) for a in wanted)):
+                if not model.feasible(wanted, cell):
+                    continue
+                planned += 1
+                if cell in seen:
+                    covered += 1
+                else:
+                    named = zip(wanted, cell, strict=True)
+                    missing.append(tuple((model.names[a], model.values[a][v]) for a, v in named))
+        return Coverage(planned, covered, missing)
+
+
 def count_coverage(
-    rows: Sequence[Mapping[str, Any]],
+    rows: Iterable[Mapping[str, Any]],
     axes: Mapping[str, Sequence[Any]],
     *,
     strength: int = 2,
@@ -346,26 +398,10 @@ def count_coverage(
         strength: 2 for pairs, 3 for triples.
         forbidden: As in `covering_array`.
     """
-    if not axes:
-        return Coverage(0, 0, [])
-    model = _model(axes, forbidden)
-    strength = min(strength, len(model.sizes))
-    at = [{_key(v): i for i, v in enumerate(vals)} for vals in model.values]
-    table = [[at[a].get(_key(row.get(name)), -1) for a, name in enumerate(model.names)] for row in rows]
-    planned = covered = 0
-    missing: list[tuple[tuple[str, Any], ...]] = []
-    for wanted in combinations(range(len(model.sizes)), strength):
-        seen = {tuple([row[a] for a in wanted]) for row in table}
-        for cell in product(*(range(model.sizes[a]) for a in wanted)):
-            if not model.feasible(wanted, cell):
-                continue
-            planned += 1
-            if cell in seen:
-                covered += 1
-            else:
-                named = zip(wanted, cell, strict=True)
-                missing.append(tuple((model.names[a], model.values[a][v]) for a, v in named))
-    return Coverage(planned, covered, missing)
+    count = CoverageCount(axes, strength=strength, forbidden=forbidden)
+    for row in rows:
+        count.add(row)
+    return count.result()
 
 
 def most_covering_first(

@@ -10,12 +10,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
 from whileai_kernel.errors import WhileaiError
-from whileai_kernel.rowio import dumps, loads
+from whileai_kernel.rowio import atomic_file, dumps, loads
 
 __all__ = ["TASK_KEYS", "Journal", "JournalError"]
 
@@ -36,33 +37,42 @@ class Journal:
         fingerprint: Hash of everything that shapes the rows of the call.
         call: What the call was, for people and for the error that refuses another call.
         shared: Keys that all tasks share (system prompt, tools), stored in the header alone.
+        width: Most rollouts of a task.
+
+    Attributes:
+        recovered_bytes: Length of a torn last line that was cut off.
+        finished: What `finish` noted, when the run is over and its rows stand elsewhere, else `None`.
 
     Raises:
         JournalError: Another process has it open, it belongs to another call, or it is no journal.
     """
 
-    def __init__(self, path: Path, fingerprint: str, call: Mapping[str, Any], shared: Mapping[str, Any]) -> None:
+    def __init__(
+        self, path: Path, fingerprint: str, call: Mapping[str, Any], shared: Mapping[str, Any], width: int
+    ) -> None:
         self.path = path
         self.recovered_bytes = 0
-        self.done: dict[tuple[int, int], tuple[int, int]] = {}
-        self.tasks: dict[int, tuple[int, int]] = {}
+        self.finished: dict[str, Any] | None = None
+        self._width = width
+        self._done = array("q")  # place of each rollout in the file, eight bytes each
+        self._tasks = array("q")
         self._shared = dict(shared)
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file: IO[bytes] = path.open("a+b", buffering=0)
+        # Reading has a handle of its own: without a buffer every byte of a line would be a system call.
+        self._reader: IO[bytes] = path.open("rb")
         try:
             _lock(self._file, path)
             self._open(fingerprint, call)
         except BaseException:
-            self._file.close()
+            self.close()
             raise
-        self._end = self._file.seek(0, os.SEEK_END)
 
     def _open(self, fingerprint: str, call: Mapping[str, Any]) -> None:
-        self._file.seek(0)
-        header_line = self._file.readline()
+        header_line = self._reader.readline()
         if not header_line.endswith(b"\n"):
             self.recovered_bytes = len(header_line)
-            self._file.truncate(0)
+            self._cut(0)
             self._write({"journal": VERSION, "fingerprint": fingerprint, "call": dict(call), "shared": self._shared})
             return
         try:
@@ -86,29 +96,35 @@ class Journal:
 
     def _index(self, offset: int) -> None:
         """Remember where each line stands; cut off a torn last one."""
-        self._file.seek(offset)
-        for line in self._file:
+        self._reader.seek(offset)
+        while line := self._reader.readline():
             entry = None
             if line.endswith(b"\n"):
                 with contextlib.suppress(ValueError):
                     entry = loads(line.decode("utf-8"))
+            if isinstance(entry, dict) and "finished" in entry:
+                self.finished = entry["finished"]
+                return
             if not isinstance(entry, dict) or "p" not in entry:
-                if self._file.read(1):
+                if self._reader.read(1):
                     raise JournalError(
                         f"{self.path.name} is damaged at byte {offset}", why="a line in the middle cannot be read",
                         fix="restore the file from a copy, or give another path",
                     )  # fmt: skip
                 self.recovered_bytes = len(line)
-                self._file.truncate(offset)
+                self._cut(offset)
                 return
-            where = (offset, len(line))
             if "task" in entry:
-                self.tasks[entry["p"]] = where
-            else:
-                self.done[(entry["p"], entry["i"])] = where
+                _put(self._tasks, entry["p"], offset)
+            elif "i" in entry:
+                _put(self._done, entry["p"] * self._width + entry["i"], offset)
             offset += len(line)
 
-    def _write(self, entry: Mapping[str, Any]) -> tuple[int, int]:
+    def _cut(self, length: int) -> None:
+        self._file.truncate(length)
+        self._reader.seek(0, os.SEEK_END)  # what was read ahead is gone
+
+    def _write(self, entry: Mapping[str, Any]) -> int:
         data = (dumps(dict(entry)) + "\n").encode("utf-8")
         start = self._file.seek(0, os.SEEK_END)
         view = memoryview(data)
@@ -122,7 +138,7 @@ class Journal:
                 f"cannot write {self.path.name}: {err.strerror or err}", why="finished rollouts before it are safe",
                 fix="make room, then repeat the call to resume",
             ) from err  # fmt: skip
-        return start, len(data)
+        return start
 
     def add(self, position: int, index: int, row: Mapping[str, Any]) -> None:
         """Append a finished rollout; on return it is with the operating system.
@@ -130,20 +146,25 @@ class Journal:
         Raises:
             JournalError: It cannot be written (the disk is full).
         """
-        if position not in self.tasks:
+        if _at(self._tasks, position) < 0:
             task = {k: row[k] for k in TASK_KEYS if k in row and k not in self._shared}
-            self.tasks[position] = self._write({"p": position, "task": task})
+            _put(self._tasks, position, self._write({"p": position, "task": task}))
         part = {k: v for k, v in row.items() if k not in TASK_KEYS}
-        self.done[(position, index)] = self._write({"p": position, "i": index, "row": part})
+        where = self._write({"p": position, "i": index, "row": part})
+        _put(self._done, position * self._width + index, where)
 
-    def _read(self, where: tuple[int, int]) -> dict[str, Any]:
-        self._file.seek(where[0])
-        entry: dict[str, Any] = loads(self._file.read(where[1]).decode("utf-8"))
+    def has(self, position: int, index: int) -> bool:
+        """Whether a rollout is in the journal."""
+        return _at(self._done, position * self._width + index) >= 0
+
+    def _read(self, where: int) -> dict[str, Any]:
+        self._reader.seek(where)
+        entry: dict[str, Any] = loads(self._reader.readline().decode("utf-8"))
         return entry
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield all finished rollouts as flat rows, in the order of tasks and rollouts."""
-        return self.rows_at(sorted(self.done))
+        return self.rows_at(divmod(key, self._width) for key, where in enumerate(self._done) if where >= 0)
 
     def rows_at(self, keys: Iterable[tuple[int, int]]) -> Iterator[dict[str, Any]]:
         """Yield some finished rollouts, by position and index."""
@@ -153,18 +174,52 @@ class Journal:
         current = -1
         for position, index in keys:
             if position != current:
-                task, current = self._read(self.tasks[position])["task"], position
-            yield ordered({**self._read(self.done[(position, index)])["row"], **self._shared, **task})
+                task, current = self._read(self._tasks[position])["task"], position
+            row = self._read(self._done[position * self._width + index])["row"]
+            yield ordered({**row, **self._shared, **task})
 
-    def close(self, *, remove: bool = False) -> None:
-        """Close the file and give the lock back.
+    def finish(self, note: Mapping[str, Any]) -> None:
+        """Let the journal of a run whose rows stand in its output shrink to a note, so that it can be recognised.
 
         Args:
-            remove: Also delete it: its rows stand in the output.
+            note: What to remember; found again in `finished`.
         """
-        if remove:
-            self.path.unlink(missing_ok=True)
+        self._reader.seek(0)
+        header = self._reader.readline()
+        with atomic_file(self.path) as file:
+            file.write(header + dumps({"finished": dict(note)}).encode() + b"\n")
+
+    @staticmethod
+    def forget(path: Path) -> None:
+        """Remove the note of a finished run, whatever call it belongs to; a run that is not finished stays."""
+        if path.exists():
+            with path.open("rb") as file:
+                file.readline()
+                finished = file.readline().startswith(b'{"finished":')
+            if finished:
+                path.unlink()
+
+    def restart(self) -> None:
+        """Forget that the run was finished: its rows are gone, so it starts over."""
+        self._reader.seek(0)
+        header = self._reader.readline()
+        self._cut(len(header))
+        self.finished = None
+
+    def close(self) -> None:
+        """Close the file and give the lock back."""
+        self._reader.close()
         self._file.close()
+
+
+def _put(table: array[int], at: int, where: int) -> None:
+    if at >= len(table):
+        table.extend([-1] * (at + 1 - len(table)))
+    table[at] = where
+
+
+def _at(table: array[int], at: int) -> int:
+    return table[at] if at < len(table) else -1
 
 
 def _lock(file: IO[bytes], path: Path) -> None:
@@ -173,7 +228,7 @@ def _lock(file: IO[bytes], path: Path) -> None:
         if os.name == "nt":  # pragma: no cover - exercised on Windows only
             import msvcrt
 
-            file.seek(0)
+            file.seek(1 << 40)  # far behind the end: what is locked there cannot be read by anybody
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
         else:
             import fcntl

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import html
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,7 +33,7 @@ class Tally:
     rows: int = 0
     failed: int = 0
     truncated: int = 0
-    tasks: set[str] = field(default_factory=set)
+    tasks: int = 0
     axes: dict[str, Counter[Any]] = field(default_factory=dict)
     planned: Counter[str] = field(default_factory=Counter)
     fired: Counter[str] = field(default_factory=Counter)
@@ -44,15 +44,17 @@ class Tally:
     tokens: float = 0.0
     usd: float = 0.0
 
-    def add(self, row: Mapping[str, Any]) -> None:
-        """Count one row."""
+    def add(self, row: Mapping[str, Any], first: bool) -> None:
+        """Count one row; `first` says that it is the first of its task."""
         self.rows += 1
-        if row["task_id"] not in self.tasks:
-            self.tasks.add(row["task_id"])
+        if first:
+            self.tasks += 1
             for axis, value in row.get("axes", {}).items():
                 self.axes.setdefault(axis, Counter())[value] += 1
-        for fault in row["world"].get("faults", ()):
-            self.planned[fault["kind"]] += 1
+        faults = row["world"].get("faults")
+        if faults:
+            for fault in faults:
+                self.planned[fault["kind"]] += 1
         fired = row["faults_fired"]
         if fired:
             for kind in {fault["kind"] for fault in fired}:
@@ -208,7 +210,7 @@ def make_report(
             shares.append(Share(axis, str(value), share, got, counts[value], near))
     kinds = sorted({*tally.planned, *tally.fired})
     return SimulationReport(
-        tasks=len(tally.tasks),
+        tasks=tally.tasks,
         rows=tally.rows,
         failed=tally.failed,
         truncated=tally.truncated,
@@ -226,10 +228,3 @@ def make_report(
         tokens=tally.tokens,
         usd=round(tally.usd, 6),
     )
-
-
-def group_counts(states: Iterable[str], saved: int) -> dict[str, int]:
-    """Return the number of tasks by state, and the rollouts that the policy saved."""
-    counts = Counter(states)
-    out = {k: counts[k] for k in ("probing", "mixed", "stopped", "complete") if counts[k]}
-    return {**out, "saved": saved}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from whileai_kernel.errors import RowError, WhileaiError
@@ -121,18 +121,15 @@ class TaskSource:
     kept_duplicates: int = 0
     leaks: int = 0
     rewordings: int = REWORDINGS.value
-    chosen: list[dict[str, Any]] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[TaskSlot]:
         position = 0
         for task in self.fixed:
             self.near.add(task["prompt"])
-            self.chosen.append(task.get("axes", {}))
             yield TaskSlot(position, task)
             position += 1
         for chunk in _chunks(self.grid, _CHUNK):
             for task in self._write(chunk, position):
-                self.chosen.append(task["axes"])
                 yield TaskSlot(position, task)
                 position += 1
 

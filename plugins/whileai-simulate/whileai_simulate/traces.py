@@ -18,7 +18,7 @@ from whileai_simulate import phrases
 from whileai_simulate.axes import AXIS_NAMES
 from whileai_simulate.dedup import shingles
 
-__all__ = ["LeakCheck", "aim"]
+__all__ = ["LeakCheck", "aim", "trace_texts"]
 
 _ERRORS = (
     ("timeout", r"time[d ]?.?out"),
@@ -41,7 +41,7 @@ class LeakCheck:
         self.n = n
         self._known: set[str] = set()
         for row in traces:
-            for text in _texts(row):
+            for text in trace_texts(row):
                 self._known |= shingles(text, n)
         # Frames of the offline writer are its own words, wherever they turn up.
         self._known -= {g for text in own_phrases() for g in shingles(text, n)}
@@ -70,7 +70,8 @@ def own_phrases() -> list[str]:
     return found
 
 
-def _texts(row: Mapping[str, Any]) -> list[str]:
+def trace_texts(row: Mapping[str, Any]) -> list[str]:
+    """Return what people said in a trace: its prompt and user turns."""
     texts = [str(row["prompt"])] if row.get("prompt") else []
     texts += [text_of(m.get("content")) for m in row.get("messages") or () if m.get("role") == "user"]
     return [t for t in texts if t.strip()]

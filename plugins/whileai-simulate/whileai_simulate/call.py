@@ -1,0 +1,179 @@
+"""What one call of `simulate` asks for: its arguments checked, and the parts made from them.
+
+Nothing runs here: after this module every argument is valid, the agent is prepared, and the situations are known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from whileai_kernel.errors import ParameterError
+from whileai_kernel.registry import resolve
+from whileai_kernel.rows import content_id
+from whileai_kernel.tools import Tool, as_tools
+from whileai_simulate import defaults as d
+from whileai_simulate.dedup import NearDuplicates
+from whileai_simulate.identity import agent_identity, make_agent, make_writer, plain_options
+from whileai_simulate.options import make_budget, make_options, preset
+from whileai_simulate.policies import Repeats
+from whileai_simulate.setting import make_setting
+from whileai_simulate.situations import Grid, TaskSource
+from whileai_simulate.writer import OfflineWriter
+
+__all__ = ["Call"]
+
+VERSION = "1.0.0"
+
+
+class Call:
+    """One call of `simulate`, checked.
+
+    Args:
+        arguments: The arguments of `simulate` by name.
+
+    Raises:
+        ParameterError: An argument is missing, contradicts another one, or is out of range.
+    """
+
+    def __init__(self, arguments: dict[str, Any]) -> None:
+        call = self.arguments = arguments
+        self.options = make_options(call["options"])
+        prompt = call["system_prompt"]
+        if prompt is not None and not isinstance(prompt, str):
+            raise ParameterError(
+                f"system_prompt must be text, not {type(prompt).__name__}", fix="pass the text of the policy"
+            )
+        self.budget = make_budget(call["budget"])
+        chosen = preset(call["mode"])
+        policy = call["repeat_policy"] or chosen["repeat_policy"]
+        k = call["repeats"] if call["repeats"] is not None else chosen["repeats"]
+        self.repeats = Repeats(policy, 1 if policy == "none" else k, floor=self.options.adaptive_floor)
+        self.agent = make_agent(call["agent"], self.options)
+        self.judge = resolve("judges", call["judge"]) if isinstance(call["judge"], str) else call["judge"]
+        if self.repeats.graded and self.judge is None:
+            raise ParameterError(
+                f"repeat_policy {policy!r} needs judge=", why="it decides by verdicts", fix="pass judge=..., or 'fixed'"
+            )
+        for name, low in (("runs", 1), ("concurrency", 1)):
+            if isinstance(call[name], bool) or not isinstance(call[name], int) or call[name] < low:
+                raise ParameterError(f"{name} must be a whole number from {low}, not {call[name]!r}")
+        self.warnings: list[str] = []
+        self._prepare_tasks()
+
+    @property
+    def runs(self) -> int:
+        """Repeats of the whole evaluation."""
+        return int(self.arguments["runs"])
+
+    @property
+    def width(self) -> int:
+        """Most rollouts of a task, over all runs."""
+        return self.repeats.k * self.runs
+
+    def execute(self) -> dict[str, Any]:
+        """Return the functions that run instead of the mock, by tool."""
+        own = self.options.execute
+        if own is True:
+            return {t.name: t.fn for t in self.tools if t.fn is not None and not t.is_stub}
+        return dict(own or {})
+
+    def _prepare_tasks(self) -> None:
+        from whileai_simulate.replay import read_tasks, seed_tasks
+        from whileai_simulate.traces import LeakCheck, aim, trace_texts
+
+        call = self.arguments
+        replay = read_tasks(call["tasks"]) if call["tasks"] is not None else None
+        tools: list[Tool] = as_tools(call["tools"])
+        if replay and not tools:
+            tools = as_tools(replay[0].get("tools") or ())
+        weights = {k: dict(v) for k, v in self.options.weights.items()}
+        traces = list(call["traces"]) if call["traces"] is not None else []
+        if traces:
+            weights, notes = aim(traces, tools, weights)
+            self.warnings += notes
+        self.traced = content_id("traces", weights, [trace_texts(t) for t in traces]) if traces else None
+        self.tools = tools
+        self.setting = make_setting(
+            tools,
+            call["system_prompt"],
+            seed=call["seed"],
+            locale=self.options.locale,
+            axes=call["axes"],
+            weights=weights,
+            off_topic=self.options.off_topic,
+            forbidden=self.options.forbidden,
+            faults=self.options.faults,
+        )
+        fixed = replay if replay is not None else seed_tasks(self.setting, list(call["seeds"]))
+        self.count = self._count(replay, len(fixed))
+        self.grid = Grid(self.setting.axes, self.count - len(fixed), self.options.strength, call["seed"])
+        writer = call["simulator"]
+        self.source = TaskSource(
+            self.setting,
+            self.grid,
+            OfflineWriter(self.options.locale) if writer is False or writer is None else make_writer(writer),
+            NearDuplicates(self.options.near_duplicate),
+            fixed,
+            LeakCheck(traces, self.options.leak_ngram) if traces else None,
+        )
+
+    def _count(self, replay: list[dict[str, Any]] | None, fixed: int) -> int:
+        """Return the number of tasks from situations, budget and what must run."""
+        wanted: int | None = self.arguments["situations"]
+        each: int = self.repeats.k * self.arguments["runs"]
+        if wanted is not None and (isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1):
+            raise ParameterError(f"situations must be a whole number from 1, not {wanted!r}", fix="pass situations=16")
+        limit = self.budget.rollouts
+        affordable = None if limit is None else limit // each
+        if affordable == 0:
+            raise ParameterError(
+                f"a budget of {limit} rollouts is less than one task",
+                why=f"a task takes {each} rollouts (repeats x runs)",
+                fix=f"pass budget={each} or more, or fewer repeats",
+            )
+        if replay is not None:
+            if wanted not in (None, len(replay)):
+                raise ParameterError("tasks= says how many situations there are", fix="leave situations out")
+            return len(replay)
+        if wanted is None:
+            wanted = affordable if affordable is not None else max(d.SITUATIONS.value, fixed)
+        if fixed > wanted or (affordable is not None and fixed > affordable):
+            room = wanted if affordable is None else min(wanted, affordable)
+            raise ParameterError(
+                f"{fixed} seeds must run, and there is room for {room} tasks",
+                why="each seed takes one situation",
+                fix=f"pass situations={fixed} (and a budget of {fixed * each} rollouts)",
+            )
+        if affordable is not None and affordable < wanted:
+            self.warnings.append(f"the budget of {limit} rollouts allows {affordable} of {wanted} situations")
+            wanted = affordable
+        return wanted
+
+    def description(self) -> dict[str, Any]:
+        """Return the arguments that shape rows, as plain values."""
+        call = self.arguments
+        return {
+            "version": VERSION,
+            "agent": agent_identity(call["agent"], self.agent),
+            "judge": None if self.judge is None else agent_identity(self.judge, None),
+            "tools": content_id("tools", self.setting.tools),
+            "system_prompt": content_id("prompt", call["system_prompt"]),
+            "simulator": str(call["simulator"])
+            if isinstance(call["simulator"], str | bool)
+            else type(call["simulator"]).__name__,
+            "situations": self.count,
+            "repeats": self.repeats.k,
+            "repeat_policy": self.repeats.policy,
+            "runs": call["runs"],
+            "seed": call["seed"],
+            "axes": {k: None if v is None else [str(x) for x in v] for k, v in (call["axes"] or {}).items()},
+            "budget": asdict(self.budget),
+            "tasks": content_id("tasks", [t["task_id"] for t in self.source.fixed]),
+            "traces": self.traced,
+            "options": plain_options(self.options),
+        }
+
+    def fingerprint(self) -> str:
+        """Return the hash of everything that shapes the rows."""
+        return content_id("call", self.description())

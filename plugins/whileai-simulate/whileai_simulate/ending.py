@@ -1,0 +1,129 @@
+"""The end of a run: its report, its warnings, its file, and the dataset that the caller gets."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from whileai_kernel.dataset import Dataset
+from whileai_kernel.rowio import read_rows, write_rows
+from whileai_simulate.journal import JournalError
+from whileai_simulate.landing import Groups, Landing
+from whileai_simulate.report import SimulationReport, make_report
+
+__all__ = ["SimulatedDataset", "finish", "finished_before"]
+
+
+class SimulatedDataset(Dataset):
+    """Rows of a simulation, with the report of the run and what the repeat policy decided.
+
+    Attributes:
+        report: Figures of the run; print it.
+        groups: Per task: `{"state", "rollouts", "saved"}`.
+    """
+
+    report: SimulationReport
+    groups: Mapping[str, dict[str, Any]]
+
+
+def finish(landing: Landing, stopped: str | None, output: Path | None) -> SimulatedDataset:
+    """Write the output, and return what landed.
+
+    Args:
+        landing: What landed.
+        stopped: Why the run ended early, or `None`.
+        output: File for the rows; written when the run is complete, else the journal keeps them.
+    """
+    call, source, journal = landing.call, landing.call.source, landing.journal
+    wording = {"reworded": source.reworded, "kept_duplicates": source.kept_duplicates, "leaks": source.leaks}
+    if journal is not None and output is not None and stopped is None:
+        write_rows(output, journal.rows())
+        if call.arguments["checkpoint"] is None:
+            journal.finish({**_proof(output), "wording": wording})
+    return _dataset(landing, stopped, wording)
+
+
+def finished_before(landing: Landing, output: Path) -> SimulatedDataset:
+    """Return the rows of the same call that stand in its output already.
+
+    Raises:
+        JournalError: The output is not what the run wrote.
+    """
+    journal = landing.journal
+    assert journal is not None
+    note = journal.finished or {}
+    if {k: note.get(k) for k in ("bytes", "sha256")} != _proof(output):
+        raise JournalError(
+            f"{output.name} has changed since this call wrote it", why="its rows are no longer those of the run",
+            fix="give another output=, or pass options={'overwrite': True} to run it again",
+        )  # fmt: skip
+    positions: dict[str, int] = {}
+    for row in read_rows(output):
+        position = positions.setdefault(row["task_id"], len(positions))
+        if position == len(landing.ids):
+            landing.ids.append(row["task_id"])
+        landing.count(position, row["index"], row)
+    return _dataset(landing, None, note["wording"])
+
+
+def _proof(output: Path) -> dict[str, Any]:
+    with output.open("rb") as file:
+        return {"bytes": output.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
+def _dataset(landing: Landing, stopped: str | None, wording: Mapping[str, int]) -> SimulatedDataset:
+    call, tally = landing.call, landing.tally
+    if stopped:
+        call.warnings.append(f"stopped early: {stopped}; {tally.rows} of {landing.planned} rollouts landed")
+    groups = Groups(landing, stopped is None)
+    report = _report(landing, groups, stopped, wording)
+    if report.truncated:
+        share = report.truncated / report.rows
+        call.warnings.append(
+            f"{report.truncated} of {report.rows} rollouts ({share:.0%}) were cut by a length or turn limit: "
+            "a reward of a cut reply says nothing about the agent"
+        )
+    if report.failed:
+        first = next(iter(report.reasons), "")
+        call.warnings.append(f"{report.failed} of {report.rows} rollouts failed, most often: {first}")
+    if wording["kept_duplicates"]:
+        call.warnings.append(f"{wording['kept_duplicates']} near-duplicate asks were kept: no other wording was found")
+    provenance = {
+        "stage": "simulate",
+        "plugin": "whileai-simulate",
+        **call.description(),
+        "rules": {r.value: r.text for r in call.setting.rules.values()},
+        "report": report.to_dict(),
+        "rows": tally.rows,
+    }
+    data = SimulatedDataset(landing.rows(), provenance=provenance, warnings=call.warnings)
+    data.report = report
+    data.groups = groups
+    return data
+
+
+def _report(landing: Landing, groups: Groups, stopped: str | None, wording: Mapping[str, int]) -> SimulationReport:
+    call = landing.call
+    axes, array = call.setting.axes, call.grid.array
+    coverage = landing.coverage.result()
+    new = call.count - len(call.source.fixed)
+    pairs = {
+        "planned": coverage.planned if new else 0,
+        "covered": coverage.covered if new else 0,
+        "missing_count": len(coverage.missing) if new else 0,
+        "missing": [list(map(list, cell)) for cell in coverage.missing[:50]] if new else [],
+        "array_rows": len(array.rows),
+        "infeasible": array.infeasible,
+    }
+    tolerance = call.options.share_tolerance
+    return make_report(
+        landing.tally,
+        asked={axis: axes.asked(axis) for axis in axes.values if axis != "policy_rule"} if new else {},
+        pairs=pairs,
+        groups=groups.counts(),
+        wording=wording,
+        stopped=stopped,
+        tolerance=tolerance if new >= 2 * len(array.rows) else 3 * tolerance,
+    )
