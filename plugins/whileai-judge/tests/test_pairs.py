@@ -30,7 +30,7 @@ def test_a_judge_of_the_seat_gives_ties_and_flips():
     assert (verdict.winner, verdict.flip) == ("tie", True)
     report = pairwise([(f"x{i}", f"y{i}") for i in range(10)], seat)
     assert report.position_flip_rate == 1.0
-    assert report.first_seat_rate == 1.0
+    assert report.first_seat.value == 1.0
     assert report.preference is None
     assert any("position" in text for text in report.warnings)
 
@@ -39,7 +39,7 @@ def test_a_judge_of_length_wins_in_both_orders_and_is_named():
     verdict = one(longer, "aa", "a")
     assert (verdict.winner, verdict.flip) == ("a", False)
     report = pairwise([("a" * (i + 2), "a") for i in range(10)], longer)
-    assert (report.wins_a, report.position_flip_rate, report.longer_wins) == (10, 0.0, 1.0)
+    assert (report.wins_a, report.position_flip_rate, report.longer_wins.value) == (10, 0.0, 1.0)
     assert any("length" in text for text in report.warnings)
     assert not any("position" in text for text in report.warnings)
     few = pairwise([("aa", "a")] * 3, longer)

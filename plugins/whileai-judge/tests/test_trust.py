@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 
 import pytest
@@ -111,6 +112,32 @@ def test_the_effect_of_length_holds_its_truth_when_there_is_none():
     assert sum(effect.low <= 0 <= effect.high for effect in effects) >= LEAST * REPEATS
 
 
+def biased_by_length(rng, beta=0.1, tasks=40, rollouts=4):
+    """A judge that passes with probability base + beta * z, z the standardised log length, shared in part by a task.
+
+    Among rows of one label the covariance of verdict and z is beta, the variance of z is 1, and that of the verdict is
+    base * (1 - base): the correlation is beta / sqrt(0.65 * 0.35) when the two bases are 0.65 and 0.35.
+    """
+    wide = math.sqrt(3)
+    for task in range(tasks):
+        shared, shift = rng.uniform(-wide, wide), rng.uniform(-0.1, 0.1)
+        for _ in range(rollouts):
+            z = (shared + rng.uniform(-wide, wide)) / math.sqrt(2)
+            right = rng.random() < 0.5
+            judged = rng.random() < (0.65 if right else 0.35) + shift + beta * z
+            row = {"task_id": f"t{task}", "gold": float(right), "reward": float(judged)}
+            yield {**row, "final_text": "x" * (round(2 ** (8 + z)) - 1)}
+
+
+@pytest.mark.parametrize("tasks", [20, 60])
+def test_the_effect_of_length_holds_its_truth_when_there_is_one(tasks):
+    rng = random.Random(21)
+    truth = 0.1 / math.sqrt(0.65 * 0.35)
+    effects = [judge_trust(biased_by_length(rng, tasks=tasks), gold=gold).length_effect for _ in range(REPEATS)]
+    assert sum(effect.low <= truth <= effect.high for effect in effects) >= LEAST * REPEATS
+    assert sum(effect.value for effect in effects) / REPEATS == pytest.approx(truth, abs=0.02)
+
+
 def test_self_consistency_holds_its_truth():
     """Votes are independent coins of 0.9: two of them agree with probability 0.82."""
     rng = random.Random(3)
@@ -136,6 +163,54 @@ def test_position_flips_hold_their_truth():
         report = pairwise([("better", "worse")] * 40, judge, concurrency=1)
         held += report.position_flips.low <= 0.3 <= report.position_flips.high
     assert held >= LEAST * REPEATS
+
+
+def test_what_a_pairwise_report_says_holds_its_truth_when_pairs_of_a_task_are_alike():
+    """Per task a chance f ~ Beta(3, 7) of taking the first seat; else the better wins, which is the longer in 0.6."""
+    rng = random.Random(17)
+    names = [f"t{i}" for i in range(30) for _ in range(4)]
+    held = dict.fromkeys(("position_flips", "first_seat", "preference", "longer_wins"), 0)
+    # With the better one first both causes say "first"; the pair flips when the other order follows the seat too.
+    truth = {"position_flips": 0.3, "first_seat": (1 + 0.3) / 2, "preference": 1.0, "longer_wins": 0.6}
+    for _ in range(REPEATS):
+        chance = {name: rng.betavariate(3, 7) for name in names}
+        pairs = []
+        for i, name in enumerate(names):
+            longer = rng.random() < 0.6
+            better, worse = f"+{name} {i}" + "x" * 9 * longer, f"-{name} {i}" + "x" * 9 * (not longer)
+            pairs.append((better, worse))
+
+        def judge(first, second, chance=chance):
+            seat = rng.random() < chance[first[1:].partition(" ")[0]]
+            return "first" if seat or first[0] == "+" else "second"
+
+        report = pairwise(pairs, judge, tasks=names, concurrency=1)
+        for name, value in truth.items():
+            interval = getattr(report, name)
+            held[name] += interval.low <= value <= interval.high
+    assert {name: count for name, count in held.items() if count < LEAST * REPEATS} == {}
+
+
+def test_slices_halves_and_the_distance_to_the_best_judge_hold_their_truth():
+    """Two judges with errors of 0.1 and 0.25 that differ between tasks; the better one errs as much in every slice."""
+    rng = random.Random(23)
+    held = dict.fromkeys(("slice", "first", "second", "behind"), 0)
+    for _ in range(REPEATS):
+        rows = []
+        for task in range(40):
+            errors = (rng.betavariate(1, 9), rng.betavariate(2.5, 7.5))
+            for index in range(4):
+                right = float(rng.random() < 0.5)
+                said = [abs(right - (rng.random() < e)) for e in errors]
+                rows.append({"task_id": f"t{task}", "gold": right, "said": said, "side": "ab"[index % 2]})
+        judges = {"good": lambda row: row["said"][0], "worse": lambda row: row["said"][1]}
+        table = compare_judges(rows, judges, gold=gold, slices=("side",))
+        best, other = sorted(table.lines, key=lambda line: line.name)
+        figures = {"slice": best.trust.slices["side=a"], **best.trust.halves}
+        for name, interval in figures.items():
+            held[name] += interval.low <= 0.9 <= interval.high
+        held["behind"] += other.behind is not None and other.behind.low <= -0.15 <= other.behind.high
+    assert {name: count for name, count in held.items() if count < LEAST * REPEATS} == {}
 
 
 @pytest.mark.parametrize("method", ["difference", "rogan-gladen"])

@@ -62,6 +62,11 @@ class CorrectedRate:
         corrected = None if self.corrected is None else self.corrected.to_dict()
         return {**{name: getattr(self, name) for name in plain}, "corrected": corrected}
 
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(str(self))}</pre>"
+
 
 def difference(sums: Sums) -> float | None:
     """Judge's rate minus its net error on the labelled rows; sums are ``(passed, judged, tp, fp, fn, tn)``."""

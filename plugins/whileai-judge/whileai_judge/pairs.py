@@ -71,8 +71,8 @@ class PairwiseReport:
         preference: Share of decided pairs that ``a`` won, with an interval over tasks; None without any.
         position_flip_rate: Share of read pairs where both orders chose the same seat; None without any.
         position_flips: The same with an interval over tasks.
-        first_seat_rate: Share of all answers that chose the first seat; None without any.
-        longer_wins: Share of decided pairs of different length that the longer one won; None without any.
+        first_seat: Share of all answers that chose the first seat, with an interval over tasks; a half without bias.
+        longer_wins: Share of decided pairs of different length that the longer one won, with an interval over tasks.
         warnings: Sentences for people.
     """
 
@@ -84,8 +84,8 @@ class PairwiseReport:
     preference: Interval | None
     position_flip_rate: float | None
     position_flips: Interval | None
-    first_seat_rate: float | None
-    longer_wins: float | None
+    first_seat: Interval | None
+    longer_wins: Interval | None
     warnings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -97,12 +97,16 @@ class PairwiseReport:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain values."""
-        fields = ("wins_a", "wins_b", "ties", "unread", "position_flip_rate", "first_seat_rate", "longer_wins")
-        plain = {field: getattr(self, field) for field in fields}
-        preference = None if self.preference is None else self.preference.to_dict()
-        plain["position_flips"] = None if self.position_flips is None else self.position_flips.to_dict()
+        plain = {name: getattr(self, name) for name in ("wins_a", "wins_b", "ties", "unread", "position_flip_rate")}
+        figures = {name: getattr(self, name) for name in ("preference", "position_flips", "first_seat", "longer_wins")}
+        intervals = {name: None if one is None else one.to_dict() for name, one in figures.items()}
         verdicts = [{"winner": v.winner, "flip": v.flip, "orders": list(v.orders)} for v in self.verdicts]
-        return {**plain, "preference": preference, "warnings": list(self.warnings), "verdicts": verdicts}
+        return {**plain, **intervals, "warnings": list(self.warnings), "verdicts": verdicts}
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(str(self))}</pre>"
 
 
 def pairwise(
@@ -213,16 +217,15 @@ def _report(
     winners = [verdict.winner for verdict in verdicts]
     read = [verdict for verdict in verdicts if verdict.winner is not None]
     seated = [(t, v.flip) for t, v in zip(tasks, verdicts, strict=True) if v.winner is not None]
-    flip_interval = clustered_rate(seated, confidence) if seated else None
+    flip_interval = clustered_rate(seated, confidence)
     flips = None if flip_interval is None else flip_interval.value
-    chosen = [seat for seat in seats if seat in (FIRST, SECOND)]
-    first = chosen.count(FIRST) / len(chosen) if chosen else None
+    chosen = [(tasks[i // 2], seat == FIRST) for i, seat in enumerate(seats) if seat in (FIRST, SECOND)]
     longer = [
-        (len(_text(a)) > len(_text(b))) == (verdict.winner == "a")
-        for (a, b), verdict in zip(pairs, verdicts, strict=True)
+        (task, (len(_text(a)) > len(_text(b))) == (verdict.winner == "a"))
+        for task, (a, b), verdict in zip(tasks, pairs, verdicts, strict=True)
         if verdict.winner in ("a", "b") and len(_text(a)) != len(_text(b))
     ]
-    longer_wins = sum(longer) / len(longer) if longer else None
+    won = sum(longer_won for _, longer_won in longer)
     decided = [
         (task, verdict.winner == "a")
         for task, verdict in zip(tasks, verdicts, strict=True)
@@ -231,9 +234,9 @@ def _report(
     warnings = []
     if flips is not None and flips > flip_ceiling:
         warnings.append(f"position: {flips:.0%} of the verdicts follow the seat; those pairs count as ties")
-    if longer_wins is not None and len(longer) >= length_pairs and longer_wins >= length_share:
+    if len(longer) >= max(1, length_pairs) and won / len(longer) >= length_share:
         warnings.append(
-            f"length: the longer answer won {sum(longer)} of {len(longer)} decided pairs; the preference cannot be "
+            f"length: the longer answer won {won} of {len(longer)} decided pairs; the preference cannot be "
             "told from a preference for length"
         )
     if len(read) < len(verdicts):
@@ -244,11 +247,11 @@ def _report(
         wins_b=winners.count("b"),
         ties=winners.count(TIE),
         unread=winners.count(None),
-        preference=clustered_rate(decided, confidence) if decided else None,
+        preference=clustered_rate(decided, confidence),
         position_flip_rate=flips,
         position_flips=flip_interval,
-        first_seat_rate=first,
-        longer_wins=longer_wins,
+        first_seat=clustered_rate(chosen, confidence),
+        longer_wins=clustered_rate(longer, confidence),
         warnings=tuple(warnings),
     )
 

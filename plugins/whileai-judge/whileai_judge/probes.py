@@ -90,6 +90,11 @@ class ProbeReport:
             ],
         }
 
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(str(self))}</pre>"
+
 
 def available_probes() -> dict[str, Probe]:
     """All registered probes, by bare name, or by full id where two plugins share one."""

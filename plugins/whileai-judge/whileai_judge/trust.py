@@ -39,6 +39,10 @@ from whileai_judge.pairs import PairwiseReport
 from whileai_judge.prompts import reply_text
 from whileai_kernel.rows import content_id, task_key
 
+_FIGURES = (
+    *("agreement", "kappa", "ac1", "false_pass", "false_fail"),
+    *("length_effect", "self_consistency", "position_flips"),
+)
 Trust = Literal["trusted", "not trusted", "cannot tell"]
 
 
@@ -61,7 +65,7 @@ class TrustReport:
         false_fail: Share of passing rows that the judge fails.
         length_effect: Correlation of the judge's verdict with log length among rows of one label; 0 is none.
         self_consistency: Share of pairs of the judge's votes on one row that are equal.
-        position_flip_rate: From the pairwise report that was given.
+        position_flips: Share of pairs whose verdict followed the seat, from the pairwise report that was given.
         slices: Agreement per slice, ``"field=value"``.
         halves: Agreement on two halves of the tasks, split by a hash: tune a rubric on one, read the other.
     """
@@ -80,7 +84,7 @@ class TrustReport:
     false_fail: Interval | None = None
     length_effect: Interval | None = None
     self_consistency: Interval | None = None
-    position_flip_rate: float | None = None
+    position_flips: Interval | None = None
     slices: Mapping[str, Interval] = field(default_factory=dict)
     halves: Mapping[str, Interval] = field(default_factory=dict)
 
@@ -93,15 +97,19 @@ class TrustReport:
             f"{self.verdict} | agreement {show(self.agreement)} | kappa {show(self.kappa)} | false pass "
             f"{show(self.false_pass)} | false fail {show(self.false_fail)} ({self.rows} rows, {self.tasks} tasks{left})"
         ]
+        more = {"AC1": self.ac1, "length effect": self.length_effect}
+        more |= {"self-consistency": self.self_consistency, "position flips": self.position_flips}
+        lines += ["  " + " | ".join(f"{name} {show(one)}" for name, one in more.items() if one is not None)]
+        lines += [f"  {name}: agreement {show(one)}" for name, one in self.slices.items()]
+        lines = [line for line in lines if line.strip()]
         lines += [f"  {name}: {text}" for name, text in self.faults.items()]
         lines += [f"  missing: {text}" for text in self.missing]
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain values."""
-        plain = ("verdict", "rows", "tasks", "position_flip_rate")
-        figures = ("agreement", "kappa", "ac1", "false_pass", "false_fail", "length_effect", "self_consistency")
-        intervals = {name: getattr(self, name) for name in figures}
+        plain = ("verdict", "rows", "tasks")
+        intervals = {name: getattr(self, name) for name in _FIGURES}
         return {
             **{name: getattr(self, name) for name in plain},
             "faults": dict(self.faults),
@@ -200,9 +208,9 @@ def judge_trust(
     faults |= _length_fault(figures["length_effect"], length_effect)
     if (consistent := figures["self_consistency"]) is not None and consistent.high < consistency_floor:
         faults["inconsistent"] = f"its own votes on one row agree in {consistent} of pairs"
-    flips = None if pairs is None else pairs.position_flip_rate
-    if flips is not None and flips > flip_ceiling:
-        faults["seat"] = f"{flips:.0%} of its verdicts on pairs follow the seat"
+    flips = None if pairs is None else pairs.position_flips
+    if flips is not None and flips.value > flip_ceiling:
+        faults["seat"] = f"{flips} of its verdicts on pairs follow the seat"
     verdict, short = _certify(figures, missing, faults, kappa_floor, error_ceiling)
     return TrustReport(
         verdict=verdict,
@@ -212,7 +220,7 @@ def judge_trust(
         rows=len(used),
         tasks=len(by_task),
         unused=unused,
-        position_flip_rate=flips,
+        position_flips=flips,
         slices=_by_slice(used, slices, confidence),
         halves=_halves(used, confidence),
         **figures,
