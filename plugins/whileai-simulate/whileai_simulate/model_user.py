@@ -26,12 +26,11 @@ from whileai_simulate.briefs import Brief, brief_of
 from whileai_simulate.defaults import USER_MAX_TOKENS, USER_PATIENCE, USER_RETRIES
 from whileai_simulate.prompts import DECISIONS, USER_SCHEMA, USER_TEMPLATE, user_messages
 from whileai_simulate.replies import ReplyError, Spent, read_object, said
-from whileai_simulate.user_faults import Talk, agrees, asks, asks_to_confirm
+from whileai_simulate.user_faults import STOP_TOKENS, Talk, agrees, asks, asks_to_confirm
 
 __all__ = ["ModelUser", "UserTalk"]
 
 _LABELLED = re.compile(r"^\s*(?:user|customer|me|you)\s*:\s*", re.I)
-_STOPS = re.compile(r"#{2,}\s*STOP\s*#*|</?\|?(?:stop|end)\|?>", re.I)
 
 
 class ModelUser:
@@ -229,5 +228,5 @@ def _read(text: str, last: bool) -> tuple[str, str, bool]:
         message = ""
     if decision not in DECISIONS:
         raise ReplyError(f"the decision {decision[:30]!r} is none of {', '.join(DECISIONS)}")
-    message = _STOPS.sub("", _LABELLED.sub("", message)).strip()
+    message = STOP_TOKENS.sub("", _LABELLED.sub("", message)).strip()
     return message, decision, value.get("agrees") is True

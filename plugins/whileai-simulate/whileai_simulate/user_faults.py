@@ -27,6 +27,7 @@ from whileai_simulate.lexicon import words_of
 __all__ = [
     "DECISIVE",
     "FAULTS",
+    "STOP_TOKENS",
     "Talk",
     "UserFault",
     "agrees",
@@ -83,13 +84,13 @@ _NO = re.compile(
     re.I,
 )
 _AGENT_VOICE = re.compile(
-    r"\bhow (?:can|may) i (?:help|assist) you\b|\banything else i can (?:help|assist|do)\b|\bas an ai\b|"
+    r"\bhow (?:can|may) i (?:help|assist) you\b|\banything else i can (?:help|assist)\b|\bas an ai\b|"
     r"\bi(?:'m| am) (?:an ai|a language model|here to (?:help|assist))\b|\b"
     r"my (?:system )?(?:prompt|instructions) (?:say|tell)|"
     r"\b(?:let me|i'?ll|i will|i can) (?:look (?:that|this|it) up|check (?:that|this|it)|pull (?:that|it) up|"
-    r"look into (?:that|this|it))\b(?: for you)?|\bi(?:'ve| have) (?:just |now |successfully )*"
+    r"look into (?:that|this|it))\b for you\b|\bi(?:'ve| have) (?:just |now |successfully )*"
     r"(?:cancel+ed|updated|processed|refunded|changed|booked|created|removed|returned|modified) your\b|"
-    r"\bthank you for (?:contacting|reaching out|your patience)\b|"
+    r"\bthank you for (?:contacting|reaching out)\b|"
     r"\b(?:could|can|may) (?:you|i) (?:please )?(?:provide|have|share) (?:me )?(?:with )?your\b",
     re.I,
 )
@@ -110,7 +111,7 @@ _LABELS = re.compile(
     r"prior_partial|contradicts_earlier|repeat_visit|faults_fired|privileged|subgoals?|test case|ground truth)\b",
     re.I,
 )
-_STOP_TOKENS = re.compile(r"#{2,}\s*(?:STOP|TRANSFER|OUT-OF-SCOPE)[^#\n]*#*|<\|?(?:stop|end)\|?>", re.I)
+STOP_TOKENS = re.compile(r"#{2,}\s*(?:STOP|TRANSFER|OUT-OF-SCOPE)[^#\n]*#*|<\|?(?:stop|end)\|?>", re.I)
 
 
 def asks(spoken: str) -> bool:
@@ -243,13 +244,8 @@ class Talk:
             if not isinstance(value, str | int | float) or "@" in str(value):
                 continue
             for sentence in re.split(r"(?<=[.!?])\s+|\n", message):
-                match = re.search(rf"\bmy {_said(name)} (?:is|:)\s+([\w#-]+)", sentence, re.I)
-                wrong = match is not None and match.group(1).casefold() not in str(value).casefold()
-                if (
-                    match
-                    and wrong
-                    and not re.match(r"(?:not|the|on|in|a|an|still|wrong|right)\b", match.group(1), re.I)
-                ):
+                match = re.search(rf"\bmy {_said(name)}(?: is|:)\s+([\w#-]+)", sentence, re.I)
+                if match and _another_value(match.group(1), str(value)):
                     yield "contradicts", f"it said its {name} is {match.group(1)}, and it is not"
                     return
         if not self.hidden or not any(k == "leaked" for k, _ in self._leaks(message)):
@@ -273,6 +269,13 @@ class Talk:
         if asks_to_confirm(spoken):
             return True
         return any(named(spoken, name) for name in self.brief.facts)
+
+
+def _another_value(given: str, fact: str) -> bool:
+    """Whether what was given as a fact looks like such a value ("my ID is already there" gives none) and is not."""
+    if given.casefold() in fact.casefold():
+        return False
+    return any(c.isdigit() for c in given) if any(c.isdigit() for c in fact) else given[:1].isupper()
 
 
 def _said(name: str) -> str:
@@ -308,25 +311,29 @@ class UserFault:
 
 
 def talk_of(row: Mapping[str, Any]) -> Talk:
-    """Return the talk of a row before its first answer, with everything that its user could not know."""
-    hidden: list[str] = []
-    prose = [str(row.get("system_prompt") or "")]
-    for message in row.get("messages") or ():
-        text = text_of(message.get("content"))
-        if message.get("role") == "tool":
-            hidden.append(text)
-        elif message.get("role") in ("system", "developer"):
-            prose.append(text)
-        elif message.get("role") == "assistant":
-            prose.append(str(message.get("reasoning_content") or ""))
-            prose.append(text.removesuffix(spoken_text(text)))
-            hidden += [str((c.get("function") or {}).get("arguments") or "") for c in message.get("tool_calls") or ()]
+    """Return the talk of a row before its first message, with what its user could not know from the start."""
     world = row.get("world") or {}
-    hidden.append(json.dumps(world.get("entities") or {}, ensure_ascii=False, default=str))
+    records = json.dumps(world.get("entities"), ensure_ascii=False, default=str) if world.get("entities") else ""
     return Talk(
-        brief_of(row), hidden="\n".join(hidden), secret_prose="\n".join(p for p in prose if p),
-        tools=row.get("tools") or (),
-    )  # fmt: skip
+        brief_of(row), hidden=records, secret_prose=str(row.get("system_prompt") or ""), tools=row.get("tools") or ()
+    )
+
+
+def _hear(talk: Talk, message: Mapping[str, Any]) -> None:
+    """Take in a message that is not the user's: what was said aloud, and what only the agent saw."""
+    text = text_of(message.get("content"))
+    if message.get("role") == "assistant":
+        spoken = spoken_text(text)
+        if spoken.strip():
+            talk.heard.append(spoken)
+        thought = f"{message.get('reasoning_content') or ''}\n{text.removesuffix(spoken)}".strip()
+        talk.secret_prose += f"\n{thought}" if thought else ""
+        for call in message.get("tool_calls") or ():
+            talk.hidden += f"\n{(call.get('function') or {}).get('arguments') or ''}"
+    elif message.get("role") == "tool":
+        talk.hidden += f"\n{text}"
+    elif message.get("role") in ("system", "developer"):
+        talk.secret_prose += f"\n{text}"
 
 
 def user_faults(row: Mapping[str, Any]) -> list[UserFault]:
@@ -337,18 +344,18 @@ def user_faults(row: Mapping[str, Any]) -> list[UserFault]:
     opened = False
     last_user = -1
     for n, message in enumerate(messages):
+        if message.get("role") != "user":
+            _hear(talk, message)
+            continue
+        if not opened:
+            opened = True  # the first message is the writer's and not the user's
+            continue
         text = text_of(message.get("content"))
-        if message.get("role") == "assistant":
-            spoken = spoken_text(text)
-            if spoken.strip():
-                talk.heard.append(spoken)
-        elif message.get("role") == "user":
-            if not opened:
-                opened = True  # the first message is the writer's and not the user's
-                continue
-            last_user = n
-            found += [UserFault(kind, n, why, text[:200]) for kind, why in talk.faults(text)]
-            talk.said.append(text)
+        last_user = n
+        said = STOP_TOKENS.sub("", text).strip()
+        if said or said == text.strip():  # a message that is a stop token alone says nothing, and rightly so
+            found += [UserFault(kind, n, why, text[:200]) for kind, why in talk.faults(said)]
+        talk.said.append(said)
     return found + list(_ending(row, talk, messages, last_user))
 
 
@@ -364,10 +371,10 @@ def _ending(
     record = row.get("user") if isinstance(row.get("user"), Mapping) else {}
     closing = str((record or {}).get("closing") or "")
     last = talk.heard[-1] if talk.heard else ""
-    left_last = last_user == end - 1 and last_user >= 0 and ended in ("user_stop", "user_gave_up", "")
-    parting = text_of(messages[last_user].get("content")) if left_last else closing
-    parting = _STOP_TOKENS.sub("", parting)
-    if (ended.startswith("user") or left_last) and agrees(parting) and asks_to_confirm(last):
+    parting = text_of(messages[last_user].get("content")) if 0 <= last_user == end - 1 else ""
+    left_last = bool(parting) and (ended.startswith("user_") or bool(STOP_TOKENS.search(parting)))
+    parting = STOP_TOKENS.sub("", parting if left_last else closing)
+    if (ended.startswith("user_") or left_last) and agrees(parting) and asks_to_confirm(last):
         yield UserFault("left_agreeing", end, "it agreed and was gone before the assistant could act", parting[:200])
     elif ended == "user_stop" and not parting.strip() and talk.answerable(last):
         yield UserFault("left_asked", end, "the assistant had asked something", last[-200:])

@@ -46,10 +46,11 @@ def kept_texts(scene: Scene, draft: str) -> list[str]:
     """
     kept = set(_EMAIL.findall(draft)) | ids_in(_EMAIL.sub(" ", draft))
     for target in scene.targets:
-        for _, value in target.details:
+        for value in (*target.arguments.values(), *(v for _, v in target.details)):
             for leaf in _leaves(value):
                 text = str(leaf)
-                if len(text) > 1 and not isinstance(leaf, bool) and text in draft:
+                told = re.search(rf"(?<!\w){re.escape(text)}(?!\w)", draft)
+                if told and len(text) > 1 and text != draft and not isinstance(leaf, bool):
                     kept.add(text)
     if scene.found_by:
         kept |= {str(v) for v in (scene.person.get(f) for f in scene.found_by) if v and str(v) in draft}
