@@ -159,7 +159,8 @@ def test_what_is_sent(serve: Any) -> None:
         {"role": "tool", "tool_call_id": "a", "content": "one", "is_error": True},
     ]  # fmt: skip
     schema = {"title": "verdict of", "type": "object", "properties": {"ok": {"type": "boolean"}}}
-    run(model_at(server, max_tokens_key="max_completion_tokens", sampling={"temperature": 0.5, "seed": None}),
+    run(model_at(server, max_tokens_key="max_completion_tokens", structured="json_schema",
+                 sampling={"temperature": 0.5, "seed": None}),
         messages, [tool], {"max_tokens": 7}, schema=schema)  # fmt: skip
     body = server.requests[0]
     assert body["tools"] == [{"type": "function", "function": {"name": "get", "parameters": {"type": "object"}}}]
@@ -172,7 +173,7 @@ def test_what_is_sent(serve: Any) -> None:
     assert (body["temperature"], body["max_completion_tokens"]) == (0.5, 7)
     assert "seed" not in body
     assert "max_tokens" not in body
-    assert body["response_format"]["json_schema"] == {"name": "verdict_of", "schema": schema, "strict": True}
+    assert body["response_format"]["json_schema"] == {"name": "verdict_of", "schema": schema, "strict": False}
 
 
 def test_always_429_costs_exactly_retries_plus_one(serve: Any) -> None:
@@ -194,6 +195,7 @@ def test_always_429_costs_exactly_retries_plus_one(serve: Any) -> None:
         (429, {"message": "pay", "code": "insufficient_quota"}, "quota"),
         (400, {"message": "x", "code": "context_length_exceeded"}, "context_length"),
         (400, {"message": "This model's maximum context length is 4096 tokens"}, "context_length"),
+        (400, {"message": "request exceeds the available context size (2048 tokens)"}, "context_length"),
         (400, {"message": '"auto" tool choice requires --enable-auto-tool-choice'}, "no_tools"),
     ],
 )

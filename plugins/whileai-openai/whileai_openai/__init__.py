@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from whileai_openai.agent import ModelAgent
-    from whileai_openai.cache import Cached
+    from whileai_openai.cache import Cached, Recorded
     from whileai_openai.client import ChatModel
     from whileai_openai.failures import BudgetError, ModelError
-    from whileai_openai.ledger import Ceilings, Ledger, Metered
+    from whileai_openai.ledger import Ceilings, Estimate, Ledger, Metered, estimate
     from whileai_openai.specs import from_spec
 
 _HOME = {
@@ -26,10 +26,13 @@ _HOME = {
     "Cached": "cache",
     "Ceilings": "ledger",
     "ChatModel": "client",
+    "Estimate": "ledger",
     "Ledger": "ledger",
     "Metered": "ledger",
     "ModelAgent": "agent",
     "ModelError": "failures",
+    "Recorded": "cache",
+    "estimate": "ledger",
     "from_spec": "specs",
 }
 
@@ -38,10 +41,13 @@ __all__ = [
     "Cached",
     "Ceilings",
     "ChatModel",
+    "Estimate",
     "Ledger",
     "Metered",
     "ModelAgent",
     "ModelError",
+    "Recorded",
+    "estimate",
     "from_spec",
 ]
 

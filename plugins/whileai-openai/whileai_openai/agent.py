@@ -11,6 +11,7 @@ Example:
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -54,16 +55,34 @@ class ModelAgent:
     def __repr__(self) -> str:
         return f"ModelAgent({self.model!r})"
 
+    def estimate(self, turns: int, messages: Sequence[Any], tools: Sequence[Any] = ()) -> Any:
+        """Return what `turns` turns like this one may use; print it before a run. See `ledger.estimate`."""
+        from whileai_openai.ledger import estimate
+
+        return estimate(self.model, turns, messages, [as_tool(t).to_openai() for t in tools], self.sampling)
+
     async def __call__(
         self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Any], context: Any
     ) -> dict[str, Any]:
         """Answer one turn: `{"messages": [message], "usage", "finish_reason", "logprobs"}`."""
         sampling = {**self.sampling, "seed": context.seed % 2**31} if self.seeded else self.sampling
+        options: dict[str, Any] = {"deadline_s": self.deadline_s}
+        if _takes_repeat(self.model):
+            options["repeat"] = context.index  # rollouts of one task are samples, not one reply many times
         reply: Completion = await self.model.complete(
-            messages, [as_tool(t).to_openai() for t in tools], sampling, deadline_s=self.deadline_s
+            messages, [as_tool(t).to_openai() for t in tools], sampling, **options
         )
         usage: dict[str, Any] = {**reply.usage, "requests": reply.attempts}
         if reply.cost_usd is not None:
             usage["cost_usd"] = reply.cost_usd
         turn = {"messages": [reply.message], "usage": usage, "finish_reason": reply.finish_reason}
         return turn if reply.logprobs is None else {**turn, "logprobs": reply.logprobs}
+
+
+def _takes_repeat(model: Any) -> bool:
+    """Whether a model, or the one that it wraps, tells equal requests apart by `repeat`, as a cache does."""
+    parameters = inspect.signature(model.complete).parameters
+    if "repeat" in parameters:
+        return True
+    inner = getattr(model, "inner", None)
+    return inner is not None and any(p.kind is p.VAR_KEYWORD for p in parameters.values()) and _takes_repeat(inner)

@@ -16,12 +16,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from whileai_kernel.errors import unknown_name
+from whileai_kernel.errors import ParameterError, unknown_name
 from whileai_kernel.protocols import Completion, Model
 from whileai_kernel.rows import content_id
 from whileai_openai.failures import ModelError
 
-__all__ = ["Cached"]
+__all__ = ["Cached", "Recorded"]
 
 MODES = ("use", "replay", "refresh")
 
@@ -33,7 +33,11 @@ class Cached:
         inner: The model.
         path: SQLite file, made when it is not there; `":memory:"` keeps nothing.
         mode: `use`: kept replies are returned, others asked for and kept. `replay`: only kept replies, a missing
-            one is an error. `refresh`: always asked for, and kept anew.
+            one is an error and no request is made. `refresh`: always asked for, and kept anew.
+
+    Attributes:
+        hits: Replies that were kept.
+        misses: Replies that were not.
     """
 
     def __init__(self, inner: Model, path: str | os.PathLike[str], mode: str = "use") -> None:
@@ -48,6 +52,8 @@ class Cached:
         self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply TEXT NOT NULL)")
+        self._db.execute("CREATE TABLE IF NOT EXISTS models (id TEXT PRIMARY KEY, shape TEXT NOT NULL)")
+        self._named = False
 
     @staticmethod
     def example_params() -> dict[str, Any]:
@@ -119,4 +125,52 @@ class Cached:
         fields = {name: getattr(reply, name) for name in Completion.__slots__}
         text = json.dumps({**fields, "usage": dict(reply.usage)}, ensure_ascii=True, allow_nan=False)
         with self._lock:
+            if not self._named:  # what a replay without the model needs to know
+                shape = {"sampling": getattr(self.inner, "sampling", {}), "extra": getattr(self.inner, "extra", {})}
+                self._db.execute("INSERT OR REPLACE INTO models VALUES (?, ?)", (self.id, json.dumps(shape)))
+                self._named = True
             self._db.execute("INSERT OR REPLACE INTO replies VALUES (?, ?)", (key, text))
+
+
+class _Nobody:
+    """The model of a recording: a name and no server."""
+
+    def __init__(self, name: str, shape: Mapping[str, Any]) -> None:
+        self.id, self.price, self.retries = name, None, 0
+        self.sampling, self.extra = shape["sampling"], shape["extra"]
+
+    async def complete(self, *args: Any, **options: Any) -> Completion:
+        raise AssertionError("a recording makes no request")
+
+
+class Recorded(Cached):
+    """The replies that `Cached` kept, without their model: no server, no key, and never a request.
+
+    Args:
+        path: SQLite file that `Cached` wrote.
+        model: Id of the model, where the file holds the replies of several.
+
+    Raises:
+        ParameterError: There is no such file, it holds no replies, or `model` must choose between several.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], model: str | None = None) -> None:
+        if not Path(path).is_file():
+            raise ParameterError(
+                f"there is no recording {os.fspath(path)!r}", fix="record once with Cached(model, path)"
+            )
+        super().__init__(_Nobody("", {"sampling": {}, "extra": {}}), path, "replay")
+        shapes = {name: json.loads(shape) for name, shape in self._db.execute("SELECT id, shape FROM models")}
+        if model is None and len(shapes) == 1:
+            model = next(iter(shapes))
+        if model is None or model not in shapes:
+            self.close()
+            if model is not None and shapes:
+                unknown_name("recorded model", model, shapes)
+            held = f"replies of {', '.join(sorted(shapes))}" if shapes else "no replies"
+            raise ParameterError(f"{self.path.name} holds {held}", fix="pass model=, or record once with Cached")
+        self.inner = _Nobody(model, shapes[model])
+        self.id = model
+
+    def __repr__(self) -> str:
+        return f"Recorded({self.path.name!r}, model={self.id!r})"

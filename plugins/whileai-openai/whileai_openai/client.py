@@ -17,17 +17,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from whileai_kernel.errors import ParameterError
+from whileai_kernel.errors import ParameterError, unknown_name
 from whileai_kernel.protocols import Completion
 from whileai_openai import defaults as d
 from whileai_openai.failures import ModelError, from_status
 from whileai_openai.keys import Key, find_key, redact
-from whileai_openai.wire import parse, request_body
+from whileai_openai.wire import STRUCTURED, Parsed, parse_all, request_body
 
 if TYPE_CHECKING:
     import httpx
     from aiolimiter import AsyncLimiter
     from tenacity import RetryCallState
+
+    from whileai_openai.ledger import Estimate
 
 __all__ = ["ChatModel", "estimate_tokens"]
 
@@ -82,6 +84,7 @@ class ChatModel:
         concurrency: Requests in flight per host.
         requests_per_minute: Limit of this object, or `None`.
         tokens_per_minute: Limit of this object by estimated tokens, or `None`.
+        structured: What the server holds a reply to: `json_schema`, `json_object` or `none`.
         max_tokens_key: `max_tokens` or `max_completion_tokens`.
         extra: Further keys of every request body.
         headers: Further headers of every request.
@@ -104,6 +107,7 @@ class ChatModel:
         concurrency: int = d.HOST_CONCURRENCY.value,
         requests_per_minute: float | None = None,
         tokens_per_minute: float | None = None,
+        structured: str = "none",
         max_tokens_key: str = "max_tokens",
         extra: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
@@ -121,6 +125,9 @@ class ChatModel:
             or concurrency < 1
         ):
             raise ParameterError("retries >= 0, deadline_s > 0 and concurrency >= 1 are needed")
+        if structured not in STRUCTURED:
+            unknown_name("structured output", structured, STRUCTURED)
+        self.structured = structured
         self.model, self.base_url, self.provider = model, base_url.rstrip("/"), provider
         self.id = f"{provider}:{model}" if provider == "openai" else f"{provider}:{model}@{self.base_url}"
         self.key: Key | None = find_key(api_key, key_env, required=key_required, who=self.id)
@@ -135,6 +142,14 @@ class ChatModel:
     def __repr__(self) -> str:
         key = f"key from {self.key.source}" if self.key else "no key"
         return f"{type(self).__name__}({self.id!r}, {key})"
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        """What the server holds a reply to, as far as it is known: `json_schema` and `json_object`, or nothing."""
+        return {
+            "json_schema": frozenset({"json_schema", "json_object"}),
+            "json_object": frozenset({"json_object"}),
+        }.get(self.structured, frozenset())
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_loops": None, "transport": None, "failed": None}
@@ -156,7 +171,57 @@ class ChatModel:
 
         Raises:
             ModelError: No completion came; `kind`, `status_code` and `attempts` say why and after how many requests.
+            ParameterError: `n` was asked for; one call gives one reply.
         """
+        if (sampling or {}).get("n", self.sampling.get("n", 1)) not in (1, None):
+            raise ParameterError(
+                "complete gives one reply", why="n asks for several, and the others would be lost",
+                fix="leave n out and repeat the call, or use samples(messages, n)",
+            )  # fmt: skip
+        return (await self._ask(messages, tools, sampling, schema, deadline_s))[0]
+
+    async def samples(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        n: int,
+        tools: Sequence[Mapping[str, Any]] = (),
+        sampling: Mapping[str, Any] | None = None,
+        *,
+        schema: Mapping[str, Any] | None = None,
+        deadline_s: float | None = None,
+    ) -> list[Completion]:
+        """Return `n` replies to one conversation with one request, for servers that share the work on the prompt.
+
+        Usage, cost and requests of all stand on the first; the others have none, so that sums are right.
+
+        Args:
+            messages: As `complete`.
+            n: Number of replies; a server that does not know `n` gives fewer.
+            tools: As `complete`.
+            sampling: As `complete`.
+            schema: As `complete`.
+            deadline_s: As `complete`.
+        """
+        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+            raise ParameterError(f"n must be a whole number from 1, not {n!r}", fix="pass n=4")
+        return await self._ask(messages, tools, {**(sampling or {}), "n": n}, schema, deadline_s)
+
+    def estimate(
+        self, calls: int, messages: Sequence[Any], tools: Sequence[Any] = (), sampling: Mapping[str, Any] | None = None
+    ) -> Estimate:
+        """Return what `calls` calls like this one may use; see `ledger.estimate`."""
+        from whileai_openai.ledger import estimate
+
+        return estimate(self, calls, messages, tools, sampling)
+
+    async def _ask(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any]],
+        sampling: Mapping[str, Any] | None,
+        schema: Mapping[str, Any] | None,
+        deadline_s: float | None,
+    ) -> list[Completion]:
         if self.failed is not None:
             raise self._again(self.failed)
         body = request_body(
@@ -165,6 +230,7 @@ class ChatModel:
             tools,
             {**self.sampling, **(sampling or {})},
             schema,
+            structured=self.structured,
             max_tokens_key=self.max_tokens_key,
             extra=self.extra,
         )
@@ -186,8 +252,10 @@ class ChatModel:
             if err.permanent:
                 self.failed = err
             raise
-        cost = self._cost(parsed["usage"])
-        return Completion(**parsed, cost_usd=cost, attempts=made[0], seconds=time.monotonic() - begin)
+        cost, seconds = self._cost(parsed[0]["usage"]), time.monotonic() - begin
+        first = Completion(**parsed[0], cost_usd=cost, attempts=made[0], seconds=seconds)
+        free = {"usage": {}, "cost_usd": 0.0, "attempts": 0, "seconds": seconds}
+        return [first, *(Completion(**{**choice, **free}) for choice in parsed[1:])]
 
     async def aclose(self) -> None:
         """Close the connections that belong to the running event loop."""
@@ -232,7 +300,7 @@ class ChatModel:
             )
         return found
 
-    async def _with_retries(self, body: dict[str, Any], until: float, made: list[int]) -> dict[str, Any]:
+    async def _with_retries(self, body: dict[str, Any], until: float, made: list[int]) -> list[Parsed]:
         from tenacity import AsyncRetrying, retry_if_exception
 
         def enough(state: RetryCallState) -> bool:
@@ -252,7 +320,7 @@ class ChatModel:
                 return await self._once(body, made)
         raise AssertionError("tenacity either returns or raises")
 
-    async def _once(self, body: dict[str, Any], made: list[int]) -> dict[str, Any]:
+    async def _once(self, body: dict[str, Any], made: list[int]) -> list[Parsed]:
         import httpx
 
         here = self._here()
@@ -276,7 +344,7 @@ class ChatModel:
                 ) from None
         return self._read(reply)
 
-    def _read(self, reply: httpx.Response) -> dict[str, Any]:
+    def _read(self, reply: httpx.Response) -> list[Parsed]:
         text = redact(reply.text, self.key)
         try:
             payload = json.loads(text)
@@ -288,7 +356,7 @@ class ChatModel:
             raise ModelError(
                 f"{self.id} sent no JSON", why=text[:200] or "an empty body", fix="check the base URL", kind="malformed"
             )
-        return parse(payload, self.id)
+        return parse_all(payload, self.id)
 
 
 def _wait(state: RetryCallState) -> float:

@@ -16,7 +16,7 @@ __all__ = ["BudgetError", "ModelError", "from_status"]
 
 TRANSIENT = ("rate_limited", "server", "connection", "malformed")
 PERMANENT = ("auth", "not_found", "quota")
-_CONTEXT = re.compile(r"context[ _]length|context window|maximum context|too many tokens|prompt is too long", re.I)
+_CONTEXT = re.compile(r"context[ _](?:length|size|window)|maximum context|too many tokens|prompt is too long", re.I)
 _TOOLS = re.compile(r"\btools?\b.*(not support|unsupported|not enabled|requires)|tool[- _]choice.*requires", re.I)
 _TEXT_LIMIT = 500  # characters of a server's message that are kept
 

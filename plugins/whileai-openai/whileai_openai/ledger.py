@@ -18,9 +18,9 @@ from typing import Any
 from whileai_kernel.errors import ParameterError
 from whileai_kernel.protocols import Completion, Model
 from whileai_openai.client import estimate_tokens
-from whileai_openai.failures import BudgetError, ModelError
+from whileai_openai.failures import BudgetError
 
-__all__ = ["Ceilings", "Estimate", "Ledger", "Metered"]
+__all__ = ["Ceilings", "Estimate", "Ledger", "Metered", "estimate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +85,53 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The most that a run may use, before its first call."""
+    """What a run may use, before its first call.
+
+    Attributes:
+        calls: Replies; requests may be more, when servers fail.
+        tokens: Prompt and completion tokens together.
+        usd: US dollars; `None` when the price is unknown.
+        bounded: Whether replies have a `max_tokens`. Without one, `tokens` and `usd` are those of the prompts alone.
+    """
 
     calls: int
     tokens: int
     usd: float | None
+    bounded: bool = True
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the estimate as plain values."""
+        return {name: getattr(self, name) for name in self.__slots__}
 
     def __str__(self) -> str:
-        price = "cost unknown" if self.usd is None else f"at most ${self.usd:.4f}"
-        return f"{self.calls} calls, at most {self.tokens} tokens, {price}"
+        if self.bounded:
+            price = "cost unknown" if self.usd is None else f"at most ${self.usd:.4f}"
+            return f"{self.calls} calls, at most {self.tokens} tokens, {price}"
+        price = "cost unknown" if self.usd is None else f"${self.usd:.4f}"
+        return f"{self.calls} calls, {self.tokens} prompt tokens ({price}) and replies without a bound: set max_tokens"
+
+
+def estimate(
+    model: Any,
+    calls: int,
+    messages: Sequence[Any],
+    tools: Sequence[Any] = (),
+    sampling: Mapping[str, Any] | None = None,
+) -> Estimate:
+    """Return what `calls` calls like this one may use, from the characters of the request and `max_tokens`.
+
+    Args:
+        model: The model; its `price` and `sampling` are read.
+        calls: Number of calls.
+        messages: A typical conversation.
+        tools: Tools of the calls.
+        sampling: Sampling of the calls.
+    """
+    most = {**(getattr(model, "sampling", None) or {}), **(sampling or {})}.get("max_tokens")
+    sent, received = estimate_tokens([list(messages), list(tools)]), int(most or 0)
+    price = getattr(model, "price", None)
+    usd = None if price is None else calls * (sent * price[0] + received * price[1]) / 1e6
+    return Estimate(calls, calls * (sent + received), usd, bounded=most is not None)
 
 
 @dataclass(slots=True)
@@ -103,7 +141,7 @@ class _Reserved:
     usd: float = 0.0
 
 
-@dataclass
+@dataclass(repr=False)
 class Metered:
     """A model with a ledger and ceilings.
 
@@ -135,6 +173,14 @@ class Metered:
 
         return {"inner": Endpoint(**example_params())}
 
+    def __repr__(self) -> str:
+        return f"Metered({self.inner!r}, {self.ceilings!r})"
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "inner":
+            raise AttributeError(name)
+        return getattr(self.inner, name)  # price, sampling, retries and capabilities
+
     def _worst(self, messages: Any, tools: Any, sampling: Mapping[str, Any] | None) -> _Reserved:
         merged = {**getattr(self.inner, "sampling", {}), **(sampling or {})}
         most = merged.get("max_tokens")
@@ -152,17 +198,8 @@ class Metered:
     def estimate(
         self, calls: int, messages: Sequence[Any], tools: Sequence[Any] = (), sampling: Mapping[str, Any] | None = None
     ) -> Estimate:
-        """Return the most that `calls` calls like this one may use.
-
-        Args:
-            calls: Number of calls.
-            messages: A typical conversation.
-            tools: Tools of the calls.
-            sampling: Sampling of the calls.
-        """
-        worst = self._worst(messages, tools, sampling)
-        known = getattr(self.inner, "price", None) is not None
-        return Estimate(calls, calls * worst.tokens, calls * worst.usd if known else None)
+        """Return what `calls` calls like this one may use; see `estimate`."""
+        return estimate(self.inner, calls, messages, tools, sampling)
 
     async def complete(
         self,
@@ -181,7 +218,8 @@ class Metered:
         try:
             reply = await self.inner.complete(messages, tools, sampling, **options)
         except BaseException as err:
-            self._settle(worst, attempts=err.attempts if isinstance(err, ModelError) else 0, reply=None)
+            made = getattr(err, "attempts", 0)  # the model may be another plugin's, with an error class of its own
+            self._settle(worst, attempts=made if isinstance(made, int) else 0, reply=None)
             raise
         self._settle(worst, attempts=reply.attempts, reply=reply)
         return reply

@@ -56,8 +56,13 @@ class OpenAI(_ByName):
     def build(model: str, base_url: str | None, options: dict[str, Any]) -> ChatModel:
         """Return the model."""
         url = base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL
-        fixed = {"provider": "openai", "key_env": ("OPENAI_API_KEY",), "max_tokens_key": "max_completion_tokens"}
-        return ChatModel(model, base_url=url, **{"key_required": True, **fixed, **options})
+        fixed: dict[str, Any] = {
+            "provider": "openai",
+            "key_env": ("OPENAI_API_KEY",),
+            "max_tokens_key": "max_completion_tokens",
+        }
+        fixed |= {"key_required": True, "structured": "json_schema"}
+        return ChatModel(model, base_url=url, **{**fixed, **options})
 
 
 class VLLM(_ByName):
@@ -67,7 +72,7 @@ class VLLM(_ByName):
     def build(model: str, base_url: str | None, options: dict[str, Any]) -> ChatModel:
         """Return the model."""
         extra = {"return_token_ids": True, **(options.pop("extra", None) or {})}
-        fixed = {"provider": "vllm", "key_env": ("VLLM_API_KEY",), "extra": extra}
+        fixed = {"provider": "vllm", "key_env": ("VLLM_API_KEY",), "extra": extra, "structured": "json_schema"}
         return ChatModel(model, base_url=base_url or VLLM_URL, **{**fixed, **options})
 
 
@@ -78,11 +83,14 @@ class Ollama(_ByName):
     def build(model: str, base_url: str | None, options: dict[str, Any]) -> ChatModel:
         """Return the model."""
         url = base_url or os.environ.get("OLLAMA_BASE_URL") or OLLAMA_URL
-        return ChatModel(model, base_url=url, **{"provider": "ollama", **options})
+        return ChatModel(model, base_url=url, **{"provider": "ollama", "structured": "json_schema", **options})
 
 
 class Endpoint(_ByName):
-    """A model behind any OpenAI-compatible server; the key comes from `WHILEAI_API_KEY` if set."""
+    """A model behind any OpenAI-compatible server; the key comes from `WHILEAI_API_KEY` if set.
+
+    What the server holds a reply to is not known: say `structured="json_schema"` or `"json_object"` where it does.
+    """
 
     @staticmethod
     def build(model: str, base_url: str | None, options: dict[str, Any]) -> ChatModel:
