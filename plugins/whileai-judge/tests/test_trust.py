@@ -329,6 +329,28 @@ def test_perfect_agreement_on_few_tasks_is_not_certainty():
     assert report.agreement.low < 1.0
 
 
+def test_labels_under_another_name_are_pointed_at():
+    rows = [{"rollout_id": f"r{i}", "task_id": f"t{i}", "reward": 1.0} for i in range(3)]
+    assert "attach_labels" in judge_trust(rows).missing[0]
+    labelled = attach_labels(rows, {"r0": True}, source="program", annotator="oracle")
+    assert "gold='label/program/oracle'" in judge_trust(labelled).missing[0]
+    assert "gold='label/program/oracle'" in judge_trust(labelled, gold="label/oracle").missing[0]
+    assert judge_trust(labelled, gold="label/program/oracle").rows == 1
+
+
+def test_a_seat_or_a_constant_is_named_only_where_the_data_can_show_it():
+    rows = judged_by(lambda row: row["gold"])
+    pairs = [("good", "bad")] * 9 + [("even", "even too")]
+    few = pairwise(pairs, lambda first, second: "good" if "good" in (first, second) else "first")
+    assert few.position_flips.value == 0.1
+    assert few.position_flips.low < 0.1 < few.position_flips.high
+    unclear = judge_trust(rows, gold=gold, pairs=few)
+    assert "seat" not in unclear.faults
+    assert unclear.verdict == "cannot tell"
+    assert any("follow the seat" in text for text in unclear.missing)
+    assert "constant" not in judge_trust([{**row, "reward": 1.0} for row in rows[:12]], gold=gold).faults
+
+
 def test_rows_that_cannot_be_used_are_counted():
     rows = judged_by(lambda row: row["gold"])
     rows[0]["reward"] = None

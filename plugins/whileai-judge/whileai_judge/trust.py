@@ -179,11 +179,13 @@ def judge_trust(
         chance_kappa: Kappa below which, or with an interval that holds 0, the judge is called random.
         length_effect: Absolute correlation with length from which the judge follows it.
         consistency_floor: Self-consistency must not lie below it.
-        flip_ceiling: The most position flips.
+        flip_ceiling: The most position flips: above the lower end the judge follows the seat, above the upper end
+            more pairs are needed to tell.
         min_per_class: Fewest passing and fewest failing rows.
         min_tasks: Fewest tasks.
     """
-    used, unused = _usable(rows, judge, gold, threshold)
+    listed = list(rows)
+    used, unused = _usable(listed, judge, gold, threshold)
     by_task: dict[str, list[_Used]] = {}
     for one in used:
         by_task.setdefault(one.task, []).append(one)
@@ -200,8 +202,10 @@ def judge_trust(
         "self_consistency": _self_consistency(used, judge, confidence),
     }
     missing = _missing(tp + fn, fp + tn, len(by_task), min_per_class, min_tasks)
+    if unused["no label"] == len(listed) and listed and not callable(gold):
+        missing.insert(0, _whose(listed, gold))
     faults: dict[str, str] = {}
-    if used and (tp + fp == 0 or fn + tn == 0):
+    if len(by_task) >= min_tasks and (tp + fp == 0 or fn + tn == 0):
         faults["constant"] = f"the judge says {'pass' if tp + fp else 'fail'} to all {len(used)} rows"
     elif not missing:
         faults |= _chance_fault(figures["kappa"], chance_kappa)
@@ -209,8 +213,10 @@ def judge_trust(
     if (consistent := figures["self_consistency"]) is not None and consistent.high < consistency_floor:
         faults["inconsistent"] = f"its own votes on one row agree in {consistent} of pairs"
     flips = None if pairs is None else pairs.position_flips
-    if flips is not None and flips.value > flip_ceiling:
+    if flips is not None and flips.low > flip_ceiling:
         faults["seat"] = f"{flips} of its verdicts on pairs follow the seat"
+    elif flips is not None and flips.high > flip_ceiling:
+        missing.append(f"pairs: {flips.high:.2f} of the verdicts may follow the seat, above {flip_ceiling:g}")
     verdict, short = _certify(figures, missing, faults, kappa_floor, error_ceiling)
     return TrustReport(
         verdict=verdict,
@@ -329,6 +335,16 @@ def _missing(passing: int, failing: int, tasks: int, min_per_class: int, min_tas
     if tasks < min_tasks:
         short.append(f"{min_tasks - tasks} more tasks (there are {tasks})")
     return short
+
+
+def _whose(rows: Sequence[Mapping[str, Any]], gold: str | None) -> str:
+    """Say whose labels were asked for, and whose there are."""
+    scorers = ((j.get("scorer") or {}).get("id") for row in rows for j in row.get("judgments") or ())
+    there = sorted({name for name in scorers if isinstance(name, str)})
+    asked = "people" if gold is None else repr(gold)
+    if not there:
+        return f"labels of {asked}: the rows have none; attach_labels(rows, ...) puts them there"
+    return f"labels of {asked}: the rows have those of {', '.join(map(repr, there))}; pass gold={there[0]!r}"
 
 
 def _chance_fault(agreed: Interval | None, chance_kappa: float) -> dict[str, str]:
