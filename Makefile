@@ -3,9 +3,10 @@
 PYTHON ?= python3
 DEV = $(PYTHON) scripts/dev.py
 
-.PHONY: demo test check docs bench wheels
+.PHONY: demo test test-integrations check docs bench wheels
 demo:   ; @$(DEV) demo $(ARGS)
 test:   ; @$(DEV) test $(ARGS)
+test-integrations: ; @$(DEV) integrations $(ARGS)
 check:  ; @$(DEV) check $(ARGS)
 docs:   ; @$(DEV) docs $(ARGS)
 bench:  ; @$(DEV) bench $(ARGS)

@@ -2,6 +2,7 @@
 
     python3 scripts/dev.py demo             the loop, offline; installs what it needs to run
     python3 scripts/dev.py test [PYTEST..]  every test
+    python3 scripts/dev.py integrations     the tests marked integration, against the real libraries
     python3 scripts/dev.py check            ruff, mypy, import contracts
     python3 scripts/dev.py docs             the site, strictly, into docs/_build/html
     python3 scripts/dev.py bench [WORD]     the benchmarks whose file name holds WORD
@@ -25,9 +26,13 @@ from pathlib import Path
 OLDEST = (3, 11)
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
-BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
+SCRIPTS = "Scripts" if os.name == "nt" else "bin"
+BIN = VENV / SCRIPTS
 PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
+INTEGRATIONS = ROOT / ".venv-integrations"
+INTEGRATIONS_PYTHON = INTEGRATIONS / SCRIPTS / PYTHON.name
 STAMP = VENV / "whileai-installed.txt"
+INTEGRATIONS_STAMP = INTEGRATIONS / STAMP.name
 
 
 # --- which interpreter ---
@@ -80,7 +85,8 @@ def requirements(level):
 def wanted_stamp(level):
     """What the stamp of an up-to-date environment says: the level, and a hash of what decides its content."""
     digest = hashlib.sha256()
-    for path in [ROOT / "requirements-dev.txt"] + [folder / "pyproject.toml" for folder in distributions()]:
+    lists = ["requirements-dev.txt"] + (["requirements-integrations.txt"] if level == "integrations" else [])
+    for path in [ROOT / name for name in lists] + [folder / "pyproject.toml" for folder in distributions()]:
         digest.update(str(path.relative_to(ROOT)).encode("utf-8") + b"\0" + path.read_bytes() + b"\0")
     return f"{level} {digest.hexdigest()}"
 
@@ -112,6 +118,26 @@ def ensure_environment(level):
         run([*pip, "hatchling", "editables"])  # one build environment for all of ours: 17 s instead of 138 s
         run([*pip, "--no-build-isolation", *requirements(level)])
     STAMP.write_text(wanted_stamp(level) + "\n", encoding="utf-8")
+    say(f"environment ready in {time.time() - start:.0f} s")
+
+
+def ensure_integrations():
+    """Make `.venv-integrations` or bring it up to date. pip brings torch, since it takes the small build for CPUs."""
+    wanted = wanted_stamp("integrations")
+    if INTEGRATIONS_STAMP.is_file() and INTEGRATIONS_STAMP.read_text(encoding="utf-8").strip() == wanted:
+        return
+    start = time.time()
+    say("environment (integrations): about 3 GB")
+    if not interpreter_of(str(INTEGRATIONS_PYTHON)):
+        run([sys.executable, "-m", "venv", "--clear", INTEGRATIONS])
+    listed = (ROOT / "requirements-integrations.txt").read_text(encoding="utf-8").splitlines()
+    torch = [line for line in listed if line.startswith("torch==")]
+    pip = [INTEGRATIONS_PYTHON, "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
+    run([*pip, "hatchling", "editables", *torch])
+    uv = None if os.environ.get("WHILEAI_NO_UV") else shutil.which("uv") or shutil.which("uv", path=str(BIN))
+    fast = [uv, "pip", "install", "--quiet", "--python", INTEGRATIONS_PYTHON, "--no-build-isolation"]
+    run([*(fast if uv else [*pip, "--no-build-isolation"]), "-r", "requirements-integrations.txt"])
+    INTEGRATIONS_STAMP.write_text(wanted + "\n", encoding="utf-8")
     say(f"environment ready in {time.time() - start:.0f} s")
 
 
@@ -152,6 +178,14 @@ def test(args):
     ensure_environment("dev")
     workers = [] if any(word.startswith("-n") for word in args) else ["-n", min(os.cpu_count() or 1, 4)]
     sys.exit(call([PYTHON, "-m", "pytest", "--hypothesis-seed=0", "--dist", "worksteal", *workers, *args]))
+
+
+def integrations(args):
+    """The tests that need the real libraries around us, against those libraries; nothing is fetched while they run."""
+    ensure_environment("dev")
+    ensure_integrations()
+    os.environ.update(dict.fromkeys(("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE"), "1"))
+    sys.exit(call([INTEGRATIONS_PYTHON, "-m", "pytest", "--hypothesis-seed=0", "-m", "integration", *args]))
 
 
 def check(args):
@@ -213,7 +247,10 @@ def wheels(args):
         run([PYTHON, "-m", "build", "--no-isolation", "--outdir", out.resolve(), folder], cwd=folder)
 
 
-COMMANDS = {"demo": demo, "test": test, "check": check, "docs": docs, "bench": bench, "wheels": wheels}
+COMMANDS = {
+    **{"demo": demo, "test": test, "integrations": integrations, "check": check},
+    **{"docs": docs, "bench": bench, "wheels": wheels},
+}
 
 
 def main(argv):
