@@ -31,6 +31,8 @@ def read_chat(body: Mapping[str, Any]) -> Ask:
     if body.get("n") not in (None, 1):
         raise bad_request("n must be 1: ask again for another reply")
     sampling = {key: body[key] for key in _SAMPLING if body.get(key) is not None}
+    if sampling.get("tool_choice") == "auto":  # the default, which some clients write out
+        del sampling["tool_choice"]
     if body.get("max_completion_tokens") is not None:
         sampling["max_tokens"] = body["max_completion_tokens"]
     tools = body.get("tools") or [{"type": "function", "function": f} for f in body.get("functions") or ()]

@@ -254,7 +254,9 @@ class Proxy:
             return found
         if not _NAME.fullmatch(name):
             raise HttpError(404, f"{name!r:.80} is no name of a rollout", "not_found_error")
-        parts = {} if self._make_rollout is None else self._make_rollout(name)
+        if self._make_rollout is None:
+            return self.rollout(name=name)
+        parts = self._make_rollout(name)
         if parts is None:
             raise HttpError(404, f"there is no task for rollout {name!r}", "not_found_error")
         return self.rollout(name=name, **parts)

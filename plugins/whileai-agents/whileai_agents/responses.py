@@ -60,7 +60,7 @@ def read_responses(body: Mapping[str, Any], earlier: Mapping[str, Sequence[Mappi
     effort = (body.get("reasoning") or {}).get("effort")
     if effort is not None:
         sampling["reasoning_effort"] = effort
-    if body.get("tool_choice") is not None:
+    if body.get("tool_choice") not in (None, "auto"):
         sampling["tool_choice"] = _tool_choice(body["tool_choice"])
     if "message.output_text.logprobs" in (body.get("include") or ()):
         sampling["logprobs"] = True

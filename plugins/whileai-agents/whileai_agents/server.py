@@ -178,8 +178,8 @@ class Server:
         try:
             while await self._exchange(link):
                 pass
-        except (ConnectionError, h11.RemoteProtocolError, TimeoutError):
-            return  # the client broke off; there is nobody to tell
+        except (ConnectionError, h11.RemoteProtocolError, TimeoutError, asyncio.CancelledError):
+            return  # the client broke off and there is nobody to tell, or the server is being closed
         finally:
             writer.close()
 

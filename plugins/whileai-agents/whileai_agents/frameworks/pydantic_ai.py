@@ -95,6 +95,8 @@ class PydanticAIAgent(FrameworkAgent):
             library.Tool.from_schema(world_of(rollout, tool), tool.name, tool.description, tool.parameters)
             for tool in served
         ]
+        for tool in made:
+            tool.strict = False  # the schema goes to the model as the world has it
         changes: dict[str, Any] = {"tools": [*made, *(tool for name, tool in named.items() if name not in names)]}
         if len(sets) > 1:
             changes["toolsets"] = opaque
