@@ -126,7 +126,8 @@ class Agent(Protocol):
     """Answers a user: `f(message)`, `f(messages)`, `f(messages, tools)`, each with `context` if named; may be async.
 
     With two parameters the first is the list of messages. A single one is the list when its name is in `MESSAGE_LISTS`
-    or its annotation says list; under any other name it is the text of the user's last message.
+    or its annotation says list; under any other name it is the text of the user's last message. An exception whose
+    attribute `permanent` is true (a wrong key, a program that does not exist) says that no other rollout can fare better.
     """
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
