@@ -72,7 +72,8 @@ class Brief:
 def facts_of(task: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the person can tell: who they are, and what of the right course stands in their own ask."""
     private = task.get("privileged") or {}
-    own = private.get("user") if isinstance(private.get("user"), Mapping) else {}
+    given = private.get("user")
+    own: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
     facts = {str(k): v for k, v in (own.get("facts") or {}).items() if v not in ("", None)}
     asked = str(task.get("prompt") or "").casefold()
     for step in private.get("plan") or ():
@@ -90,7 +91,8 @@ def brief_of(task: Mapping[str, Any]) -> Brief:
         UnknownNameError: The task's own brief has a key that a brief does not have.
     """
     private = task.get("privileged") or {}
-    own: Mapping[str, Any] = private.get("user") if isinstance(private.get("user"), Mapping) else {}
+    given = private.get("user")
+    own: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
     for key in own:
         if key not in _KEYS:
             unknown_name("key of privileged['user']", key, _KEYS)

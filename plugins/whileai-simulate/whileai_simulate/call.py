@@ -9,17 +9,18 @@ from dataclasses import asdict
 from typing import Any
 
 from whileai_kernel.errors import ParameterError
-from whileai_kernel.registry import resolve
 from whileai_kernel.rows import content_id
 from whileai_kernel.tools import Tool, as_tools
 from whileai_simulate import defaults as d
 from whileai_simulate.dedup import NearDuplicates
-from whileai_simulate.identity import agent_identity, make_agent, make_writer, plain_options
+from whileai_simulate.estimate import RunEstimate
+from whileai_simulate.identity import agent_identity, identity_of, make_agent, make_writer, plain_options
+from whileai_simulate.ledger import RunLedger
 from whileai_simulate.options import make_budget, make_options, preset
 from whileai_simulate.policies import Repeats
 from whileai_simulate.setting import make_setting
+from whileai_simulate.sides import make_judge, make_user_side
 from whileai_simulate.situations import Grid, TaskSource
-from whileai_simulate.writer import OfflineWriter
 
 __all__ = ["Call"]
 
@@ -50,7 +51,8 @@ class Call:
         k = call["repeats"] if call["repeats"] is not None else chosen["repeats"]
         self.repeats = Repeats(policy, 1 if policy == "none" else k, floor=self.options.adaptive_floor)
         self.agent = make_agent(call["agent"], self.options)
-        self.judge = resolve("judges", call["judge"]) if isinstance(call["judge"], str) else call["judge"]
+        self.judge = make_judge(call["judge"])
+        self.user = make_user_side(self.options.user if call["user"] is None else call["user"])
         if self.repeats.graded and self.judge is None:
             raise ParameterError(
                 f"repeat_policy {policy!r} needs judge=", why="it decides by verdicts", fix="pass judge=..., or 'fixed'"
@@ -60,6 +62,8 @@ class Call:
                 raise ParameterError(f"{name} must be a whole number from {low}, not {call[name]!r}")
         self.warnings: list[str] = []
         self._prepare_tasks()
+        self.ledger = RunLedger(self.budget.tokens, self.budget.usd)
+        self.estimate: RunEstimate | None = None
 
     @property
     def runs(self) -> int:
@@ -108,11 +112,10 @@ class Call:
         fixed = replay if replay is not None else seed_tasks(self.setting, list(call["seeds"]))
         self.count = self._count(replay, len(fixed))
         self.grid = Grid(self.setting.axes, self.count - len(fixed), self.options.strength, call["seed"])
-        writer = call["simulator"]
         self.source = TaskSource(
             self.setting,
             self.grid,
-            OfflineWriter(self.options.locale) if writer is False or writer is None else make_writer(writer),
+            make_writer(call["simulator"], self.user, self.options.locale),
             NearDuplicates(self.options.near_duplicate),
             fixed,
             LeakCheck(traces, self.options.leak_ngram) if traces else None,
@@ -156,12 +159,11 @@ class Call:
         return {
             "version": VERSION,
             "agent": agent_identity(call["agent"], self.agent),
-            "judge": None if self.judge is None else agent_identity(self.judge, None),
+            "judge": identity_of(self.judge),
+            "user": None if self.user is None else self.user.version,
             "tools": content_id("tools", self.setting.tools),
             "system_prompt": content_id("prompt", call["system_prompt"]),
-            "simulator": str(call["simulator"])
-            if isinstance(call["simulator"], str | bool)
-            else type(call["simulator"]).__name__,
+            "simulator": _writer_name(call["simulator"], self.source.writer),
             "situations": self.count,
             "repeats": self.repeats.k,
             "repeat_policy": self.repeats.policy,
@@ -177,3 +179,11 @@ class Call:
     def fingerprint(self) -> str:
         """Return the hash of everything that shapes the rows."""
         return content_id("call", self.description())
+
+
+def _writer_name(given: Any, writer: Any) -> str:
+    """Return what tells one writer from another; a name stands for itself, a model for its prompt and sampling too."""
+    version = getattr(writer, "version", None)
+    if isinstance(version, str):
+        return version
+    return str(given) if isinstance(given, str | bool) else type(given).__name__

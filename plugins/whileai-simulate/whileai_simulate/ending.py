@@ -12,6 +12,7 @@ from whileai_kernel.rowio import read_rows, write_rows
 from whileai_simulate.journal import JournalError
 from whileai_simulate.landing import Groups, Landing
 from whileai_simulate.report import SimulationReport, make_report
+from whileai_simulate.written import count_written, kept_path
 
 __all__ = ["SimulatedDataset", "finish", "finished_before"]
 
@@ -41,6 +42,7 @@ def finish(landing: Landing, stopped: str | None, output: Path | None) -> Simula
     if journal is not None and output is not None and stopped is None:
         write_rows(output, journal.rows())
         if call.arguments["checkpoint"] is None:
+            kept_path(journal.path).unlink(missing_ok=True)
             journal.finish({**_proof(output), "wording": wording})
     return _dataset(landing, stopped, wording)
 
@@ -88,6 +90,7 @@ def _dataset(landing: Landing, stopped: str | None, wording: Mapping[str, int]) 
     if report.failed:
         first = next(iter(report.reasons), "")
         call.warnings.append(f"{report.failed} of {report.rows} rollouts failed, most often: {first}")
+    call.warnings += _of_the_sides(landing, report)
     if wording["kept_duplicates"]:
         call.warnings.append(f"{wording['kept_duplicates']} near-duplicate asks were kept: no other wording was found")
     provenance = {
@@ -102,6 +105,28 @@ def _dataset(landing: Landing, stopped: str | None, wording: Mapping[str, int]) 
     data.report = report
     data.groups = groups
     return data
+
+
+def _of_the_sides(landing: Landing, report: SimulationReport) -> list[str]:
+    """Return what has to be known of user and writer."""
+    call, out = landing.call, []
+    if report.user_failed:
+        out.append(
+            f"{report.user_failed} of {report.rows} rollouts failed because the simulated user did: they say nothing "
+            "about the agent and are not scored"
+        )
+    offline = report.writer.get("offline", 0)
+    if offline:
+        most = next(iter(report.writer["reasons"]), "")
+        out.append(
+            f"{offline} of {offline + report.writer['written']} asks were worded offline, as the writer's could not be "
+            f"used, most often: {most}"
+        )
+    out += [f"writer: {note}" for note in getattr(call.source.writer, "notes", ())]
+    unpriced = [side for side, used in report.sides.items() if used.get("model") and "cost_usd" not in used]
+    if call.budget.usd is not None and unpriced:
+        out.append(f"cost unknown: {', '.join(unpriced)}; the budget in usd holds what is known alone")
+    return out
 
 
 def _report(landing: Landing, groups: Groups, stopped: str | None, wording: Mapping[str, int]) -> SimulationReport:
@@ -126,4 +151,7 @@ def _report(landing: Landing, groups: Groups, stopped: str | None, wording: Mapp
         wording=wording,
         stopped=stopped,
         tolerance=tolerance if new >= 2 * len(array.rows) else 3 * tolerance,
+        sides=call.ledger.to_dict(),
+        writer=count_written(call.source.written) if call.source.written else {},
+        estimate=None if call.estimate is None else call.estimate.to_dict(),
     )

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from whileai_simulate.defaults import ESTIMATE_REPLY_TOKENS, ESTIMATE_TURNS
+from whileai_simulate.defaults import ESTIMATE_REPLY_TOKENS, ESTIMATE_TURNS, WRITER_RETRIES
 from whileai_simulate.ledger import tokens_of
 
 __all__ = ["RunEstimate", "SideEstimate", "estimate_run"]
@@ -111,7 +111,7 @@ def estimate_run(
         least, most, about = {
             "agent": (rollouts, rollouts * max_turns, rollouts * turns),
             "user": (0, rollouts * (min(patience, max_turns) + 1), rollouts * 2),
-            "writer": (written, written * 3, written),
+            "writer": (written, written * (WRITER_RETRIES.value + 1), written),
             "judge": (rollouts, rollouts, rollouts),
         }[side]
         # A conversation is sent again with every request: on average half of what is said in it.

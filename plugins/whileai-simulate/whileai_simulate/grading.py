@@ -7,26 +7,60 @@ business of the judging plugin.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Awaitable
 from typing import Any
 
 from whileai_kernel.registry import spec_of
 from whileai_kernel.rows import ordered
 from whileai_kernel.verdicts import error_judgment, to_judgment
-from whileai_simulate.waiting import wait
 
-__all__ = ["grade_row"]
+__all__ = ["grade_row", "is_async"]
 
 
-def grade_row(row: dict[str, Any], judge: Any) -> None:
-    """Put the judge's verdict on the row; an error of the judge is "not scored" with its reason."""
+def is_async(judge: Any) -> bool:
+    """Whether a judge has to be waited for."""
+    return inspect.iscoroutinefunction(judge) or inspect.iscoroutinefunction(getattr(judge, "__call__", None))  # noqa: B004
+
+
+def grade_row(row: dict[str, Any], judge: Any) -> Awaitable[None] | None:
+    """Put the judge's verdict on the row; an error of the judge is "not scored" with its reason.
+
+    A rollout that failed because its simulated user did says nothing about the agent and is not scored.
+
+    Returns:
+        What has to be awaited, when the judge is async.
+    """
+    error = row.get("error") or {}
+    if error.get("by") == "user":
+        row.update(error_judgment(RuntimeError(str(error.get("message")))).columns())
+        return None
+    try:
+        value = judge(row)
+    except Exception as err:  # noqa: BLE001 - recorded on the row as status "error"
+        value = err
+    if inspect.isawaitable(value):
+        return _grade_later(row, judge, value)
+    _put(row, judge, value)
+    return None
+
+
+async def _grade_later(row: dict[str, Any], judge: Any, value: Awaitable[Any]) -> None:
+    try:
+        verdict = await value
+    except Exception as err:  # noqa: BLE001 - as above
+        verdict = err
+    _put(row, judge, verdict)
+
+
+def _put(row: dict[str, Any], judge: Any, value: Any) -> None:
     spec = spec_of(judge)
     name = spec.id if spec is not None else getattr(judge, "__name__", type(judge).__name__)
     scorer = {"id": str(name), "version": spec.version if spec is not None else None}
+    scorer = getattr(judge, "scorer", None) or scorer
     markers: dict[str, float | None] = {}
     try:
-        value = judge(row)
-        if inspect.isawaitable(value):
-            value = wait(value)
+        if isinstance(value, Exception):
+            raise value
         judgment, markers = to_judgment(value, scorer=scorer, threshold=getattr(judge, "threshold", 1.0))
     except Exception as err:  # noqa: BLE001 - recorded on the row as status "error"
         judgment = error_judgment(err)

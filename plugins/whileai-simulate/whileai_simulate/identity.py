@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import json
 from collections.abc import Mapping
 from typing import Any
 
-from whileai_kernel.errors import ParameterError
+from whileai_kernel.errors import ParameterError, UnknownNameError
 from whileai_kernel.registry import resolve, spec_of
 from whileai_simulate.agents import PreparedAgent, prepare
 from whileai_simulate.options import Options
+from whileai_simulate.sides import UserSide, is_model, model_of
+from whileai_simulate.writer import OfflineWriter
 
-__all__ = ["agent_identity", "make_agent", "make_writer", "plain_options"]
+__all__ = ["agent_identity", "identity_of", "make_agent", "make_writer", "plain_options"]
 
-_QUIET = frozenset({"collect", "overwrite", "give_up_after", "share_tolerance", "allow", "agent_name"})
+_QUIET = frozenset({"collect", "overwrite", "give_up_after", "share_tolerance", "allow", "agent_name", "user"})
 
 
 def plain_options(options: Options) -> dict[str, Any]:
@@ -43,15 +46,54 @@ def make_agent(agent: Any, options: Options) -> PreparedAgent:
     return prepare(found, options.agent_name or (agent if isinstance(agent, str) else None))
 
 
-def make_writer(writer: Any) -> Any:
-    """Return the writer of an object or name."""
+def make_writer(writer: Any, user: UserSide | None = None, locale: str = "en_US") -> Any:
+    """Return the writer of an object, a name, or a model.
+
+    Args:
+        writer: `False` for the offline writer, a registered name, the spec of a model, a model, a writer, or `True`
+            for the model that plays the user.
+        user: Who plays the user.
+        locale: Locale of names and streets.
+
+    Raises:
+        ParameterError: There is no such writer, or `True` is passed and no model plays the user.
+    """
+    if writer is False or writer is None:
+        return OfflineWriter(locale)
     if writer is True:
+        writer = model_of(user.player) if user is not None else None
+        if writer is None:
+            raise ParameterError(
+                "simulator=True needs a model-backed writer",
+                why="no model plays the user, so there is none to write with",
+                fix="pass simulator='openai:<model>' (or another spec, or a model), or simulator=False for offline",
+            )
+    if isinstance(writer, str):
+        try:
+            writer = resolve("writers", writer)
+        except UnknownNameError as err:
+            try:
+                writer = resolve("models", writer)
+            except UnknownNameError:
+                raise err from None
+    if is_model(writer) and not callable(getattr(writer, "write", None)):
+        from whileai_simulate.model_writer import ModelWriter
+
+        writer = ModelWriter(writer, locale=locale)
+    if inspect.isclass(writer) or not callable(getattr(writer, "write", None)):
         raise ParameterError(
-            "simulator=True needs a model-backed writer",
-            why="this plugin writes offline",
-            fix="pass simulator=False, or the name of an installed writer (see: wai plugins)",
-        )
-    return resolve("writers", writer) if isinstance(writer, str) else writer
+            f"{writer!r:.60} is no writer", why="a writer has write(request)",
+            fix="pass simulator=False, the name of a writer, or a model such as 'openai:<model>'",
+        )  # fmt: skip
+    return writer
+
+
+def identity_of(component: Any) -> str | None:
+    """Return what tells one judge, user or writer from another: its version where it has one, else its code."""
+    if component is None:
+        return None
+    version = getattr(component, "version", None)
+    return version if isinstance(version, str) and version else agent_identity(component, None)
 
 
 def agent_identity(agent: Any, prepared: PreparedAgent | None) -> str:
@@ -69,6 +111,9 @@ def agent_identity(agent: Any, prepared: PreparedAgent | None) -> str:
     for key, value in sorted(getattr(found, "__dict__", {}).items()) if not inspect.isroutine(found) else ():
         if isinstance(value, str | int | float | bool | tuple | type(None)):
             params[key] = value
+    policy = getattr(found, "policy", None)
+    if isinstance(policy, Mapping):  # the sampling of a model is part of who it is
+        params["policy"] = json.dumps(policy, sort_keys=True, default=str)
     where = f"{getattr(code_of, '__module__', '')}.{getattr(code_of, '__qualname__', type(base).__name__)}"
     digest = hashlib.sha256(f"{code}{params}{spec}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return f"{where}@{digest}"

@@ -22,7 +22,7 @@ from whileai_simulate.progress import Progress
 from whileai_simulate.report import Tally, usage_of
 from whileai_simulate.rollout import Job
 
-__all__ = ["AgentFailedError", "Landing"]
+__all__ = ["AgentFailedError", "Landing", "UserFailedError"]
 
 _NOT_LANDED = -1.0
 """Stands in the table of rewards where no rollout has landed; a reward is in [0, 1], or NaN when it is not scored."""
@@ -30,6 +30,10 @@ _NOT_LANDED = -1.0
 
 class AgentFailedError(WhileaiError, RuntimeError):
     """The agent failed on every rollout so far, so the run was called off."""
+
+
+class UserFailedError(WhileaiError, RuntimeError):
+    """The simulated user failed on every rollout so far, so the run was called off; the agent is not to blame."""
 
 
 class Landing:
@@ -81,9 +85,10 @@ class Landing:
 
     def _room(self) -> bool:
         """Whether one more rollout surely stays within tokens and money; raises `Stop` when it never will."""
+        spent_so_far = self.call.ledger.spent
         for limit, spent, most, unit in (
-            (self.call.budget.tokens, self.tally.tokens, self._most_tokens, "tokens"),
-            (self.call.budget.usd, self.tally.usd, self._most_usd, "usd"),
+            (self.call.budget.tokens, spent_so_far("tokens"), self._most_tokens, "tokens"),
+            (self.call.budget.usd, spent_so_far("usd"), self._most_usd, "usd"),
         ):
             if limit is None:
                 continue
@@ -104,7 +109,7 @@ class Landing:
                 fix="give another output= or checkpoint=",
             )  # fmt: skip
         self._started += 1
-        self.count(job.slot.position, job.index, row)
+        self.count(job.slot.position, job.index, row, recalled=True)
 
     # -- after a rollout ------------------------------------------------------------------------------------
 
@@ -132,14 +137,20 @@ class Landing:
 
     def _call_off(self) -> None:
         error = self._first_failure or {}
+        if error.get("by") == "user":
+            raise UserFailedError(
+                f"the simulated user failed on all of the first {self.tally.rows} rollouts",
+                why=f"the first one: {error.get('type')}: {error.get('message')}",
+                fix="correct the user's model, or pass user='scripted'",
+            )
         raise AgentFailedError(
             f"agent {self.call.agent.name} failed on all of the first {self.tally.rows} rollouts",
             why=f"the first one: {error.get('type')}: {error.get('message')}",
             fix="correct the agent, or pass options={'give_up_after': 0} to go on",
         )
 
-    def count(self, position: int, index: int, row: dict[str, Any]) -> None:
-        """Count a row of the run, whether it landed now or in an earlier process."""
+    def count(self, position: int, index: int, row: dict[str, Any], *, recalled: bool = False) -> None:
+        """Count a row of the run, whether it landed now or in an earlier process (`recalled`)."""
         rewards, width = self._rewards, self._width
         begin = position * width
         missing = begin + width - len(rewards)
@@ -149,6 +160,8 @@ class Landing:
         reward = row["reward"]
         rewards[begin + index] = math.nan if reward is None else reward
         self.tally.add(row, first)
+        if "usage" in row or "user" in row:
+            self.call.ledger.add_row(row, recalled=recalled)
         if first:
             self.coverage.add(row.get("axes") or {})
         if self._meters:

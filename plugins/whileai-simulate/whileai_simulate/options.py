@@ -37,8 +37,8 @@ class Options:
         execute: `True` runs the bodies of `@tool` functions instead of the mock; a mapping names functions by tool.
         faults: Own faults by name: further values of the axis `tool_condition`.
         world: A subclass of `World` that answers calls in its own way (override `answer`).
-        user: `"none"` (one ask) or `"scripted"` (a user who answers questions and confirms).
-        patience: Answers of the scripted user before it stops.
+        user: As the argument `user` of `simulate`, which wins.
+        patience: Answers of the user before it gives up; a task's own brief wins.
         max_turns: Replies of the agent before a rollout is truncated.
         near_duplicate: Jaccard similarity from which two asks are near-duplicates.
         give_up_after: Rollouts that all fail before the agent is called off; 0 never.
@@ -61,7 +61,7 @@ class Options:
     execute: bool | Mapping[str, Callable[..., Any]] = True
     faults: Mapping[str, Fault] = field(default_factory=dict)
     world: type[World] | None = None
-    user: str = "none"
+    user: Any = "none"
     patience: int = d.USER_PATIENCE.value
     max_turns: int = d.MAX_TURNS.value
     near_duplicate: float = d.NEAR_DUPLICATE.value
@@ -98,8 +98,6 @@ def _from_mapping(cls: type[Any], value: Mapping[str, Any], noun: str) -> Any:
 def make_options(value: Options | Mapping[str, Any] | None) -> Options:
     """Return options from a mapping; unknown names are errors with the nearest match."""
     made: Options = value if isinstance(value, Options) else _from_mapping(Options, value or {}, "option")
-    if made.user not in ("none", "scripted"):
-        unknown_name("user", made.user, ("none", "scripted"))
     if made.max_turns < 1 or made.patience < 1:
         raise ParameterError("max_turns and patience must be at least 1", fix="pass max_turns=12")
     if not 0 < made.near_duplicate <= 1:

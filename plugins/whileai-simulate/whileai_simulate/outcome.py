@@ -101,6 +101,8 @@ class Outcome:
         log = row.get("world_log")
         if not isinstance(goal, Mapping) or not isinstance(log, Mapping):
             return {"reward": None, "status": "missing", "reason": "the row was not made by a simulated world"}
+        if (row.get("error") or {}).get("by") == "user":
+            return {"reward": None, "status": "error", "reason": "the simulated user failed, not the agent"}
         if row.get("outcome") == "failed":
             return {"reward": 0.0, "reason": "the rollout failed", "failure_class": "failed"}
         if not str(row.get("final_text") or "").strip():

@@ -43,6 +43,7 @@ class Tally:
     tools: Counter[str] = field(default_factory=Counter)
     tokens: float = 0.0
     usd: float = 0.0
+    user_failed: int = 0
 
     def add(self, row: Mapping[str, Any], first: bool) -> None:
         """Count one row; `first` says that it is the first of its task."""
@@ -69,18 +70,27 @@ class Tally:
         if row["outcome"] == "failed":
             self.failed += 1
             error = row.get("error") or {}
+            self.user_failed += error.get("by") == "user"
             self.reasons[f"{error.get('type', 'error')}: {str(error.get('message', ''))[:80]}"] += 1
         elif row["outcome"] == "truncated":
             self.truncated += 1
-        if row.get("usage"):
+        if row.get("usage") or row.get("user"):
             tokens, usd = usage_of(row)
             self.tokens += tokens
             self.usd += usd
 
 
 def usage_of(row: Mapping[str, Any]) -> tuple[float, float]:
-    """Return the tokens and the US dollars that a row reports; what is not reported counts 0."""
-    usage = row.get("usage") or {}
+    """Return the tokens and the US dollars that a row reports, of agent and user; what is not reported counts 0."""
+    tokens, usd = _used(row.get("usage") or {})
+    user = row.get("user")
+    if isinstance(user, Mapping) and user.get("usage"):
+        more, further = _used(user["usage"])
+        return tokens + more, usd + further
+    return tokens, usd
+
+
+def _used(usage: Mapping[str, Any]) -> tuple[float, float]:
 
     def number(*names: str) -> float:
         for name in names:
@@ -115,8 +125,13 @@ class SimulationReport:
         reasons: Failures by reason.
         stopped: Why the run ended early, or `None`.
         tolerance: Allowed distance of a share from what was asked.
-        tokens: Tokens that the agents reported.
-        usd: US dollars that the agents reported.
+        tokens: Tokens that the rows report, of agents and simulated users.
+        usd: US dollars that the rows report.
+        user_failed: Rollouts that failed because the simulated user did; part of `failed`.
+        sides: What each side used: `{agent, user, writer, judge: {model, requests, prompt_tokens, ...}}`; a side
+            whose cost is unknown has no `cost_usd`.
+        writer: Of a model writer: asks `written` by it, worded `offline` instead, `requests` and `reasons`.
+        estimate: What was announced before the first request, when a side is a model.
     """
 
     tasks: int
@@ -136,6 +151,10 @@ class SimulationReport:
     tolerance: float
     tokens: float
     usd: float
+    user_failed: int = 0
+    sides: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    writer: Mapping[str, Any] = field(default_factory=dict)
+    estimate: Mapping[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain values."""
@@ -165,6 +184,14 @@ class SimulationReport:
             lines.append("seeded: " + ", ".join(f"{k} {v}" for k, v in self.seeded.items()))
         if any(self.wording.values()):
             lines.append("wording: " + ", ".join(f"{k} {v}" for k, v in self.wording.items()))
+        if set(self.ended_by) - {"agent"}:
+            lines.append(
+                "ended by: " + ", ".join(f"{k} {v} ({v / max(1, self.rows):.0%})" for k, v in self.ended_by.items())
+            )
+        if self.writer:
+            lines.append(f"writer: {self.writer['written']} asks written, {self.writer['offline']} worded offline")
+        for side, used in self.sides.items():
+            lines.append(f"{side}: {_usage(used)}")
         for axis in dict.fromkeys(s.axis for s in self.shares):
             own = [s for s in self.shares if s.axis == axis]
             shown = own if len(own) <= 12 else sorted(own, key=lambda s: -s.count)[:12]
@@ -184,6 +211,13 @@ class SimulationReport:
         return f"<pre>{html.escape(str(self))}</pre>"
 
 
+def _usage(used: Mapping[str, Any]) -> str:
+    cost = f"${used['cost_usd']:.4f}" if "cost_usd" in used else "cost unknown"
+    who = f"{used['model']}, " if used.get("model") else ""
+    tokens = f"{used['prompt_tokens']:,} + {used['completion_tokens']:,} tokens"
+    return f"{who}{used['requests']:,} requests, {tokens}, {cost}"
+
+
 def make_report(
     tally: Tally,
     *,
@@ -193,6 +227,9 @@ def make_report(
     wording: Mapping[str, int],
     stopped: str | None,
     tolerance: float,
+    sides: Mapping[str, Mapping[str, Any]] | None = None,
+    writer: Mapping[str, Any] | None = None,
+    estimate: Mapping[str, Any] | None = None,
 ) -> SimulationReport:
     """Put the counts of a run beside what was asked for."""
     shares = []
@@ -227,4 +264,8 @@ def make_report(
         tolerance=tolerance,
         tokens=tally.tokens,
         usd=round(tally.usd, 6),
+        user_failed=tally.user_failed,
+        sides=dict(sides or {}),
+        writer=dict(writer or {}),
+        estimate=estimate,
     )

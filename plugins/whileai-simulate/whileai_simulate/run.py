@@ -20,12 +20,14 @@ from whileai_simulate.call import Call
 from whileai_simulate.ending import SimulatedDataset, finish, finished_before
 from whileai_simulate.engine import run_jobs
 from whileai_simulate.journal import Journal
-from whileai_simulate.landing import AgentFailedError, Landing
+from whileai_simulate.landing import AgentFailedError, Landing, UserFailedError
 from whileai_simulate.options import Budget, Options, check_unknown
 from whileai_simulate.rollout import Job, Stage1, TaskSlot
+from whileai_simulate.sides import announce, metered_agent, metered_judge, metered_writer, model_of
 from whileai_simulate.world import World
+from whileai_simulate.written import kept_path, write_ahead
 
-__all__ = ["AgentFailedError", "SimulatedDataset", "asimulate", "simulate"]
+__all__ = ["AgentFailedError", "SimulatedDataset", "UserFailedError", "asimulate", "simulate"]
 
 Progress = Callable[[int, int], Any]
 
@@ -48,6 +50,7 @@ def simulate(
     tasks: Iterable[Any] | None = None,
     traces: Iterable[Mapping[str, Any]] | None = None,
     judge: Any = None,
+    user: Any = None,
     output: str | os.PathLike[str] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     concurrency: int = d.CONCURRENCY.value,
@@ -63,7 +66,8 @@ def simulate(
             or async), a registered name, `"file.py:function"` or `"package.module:attribute"`.
         tools: Tools of the agent: functions, `Tool`s or schemas.
         system_prompt: The policy; its clauses are an axis.
-        simulator: `False` for the offline writer, or the name of a registered writer (or a writer).
+        simulator: Who words the asks: `False` for the offline writer, a model (an object, or a spec such as
+            `openai:<model>`), a writer or its name, or `True` for the model that plays the user.
         mode: Preset of repeats and policy: `explore`, `sft`, `rl`, `adaptive`.
         situations: Number of tasks; by default what the budget allows, else 16.
         repeats: Rollouts per task (k).
@@ -75,7 +79,10 @@ def simulate(
         seeds: Asks that must run: texts, or mappings with `prompt` and optionally `axes`. They count as situations.
         tasks: Rows or tasks of an earlier run to replay with their worlds, instead of new situations.
         traces: Rows of a deployed agent: what fails there is asked for more often; their text never enters.
-        judge: Grades each row as it lands: a callable, verifier or judge, or its name.
+        judge: Grades each row as it lands: a callable, verifier or judge, its name, or a model or its spec, which
+            then judges by the private reference.
+        user: Who answers the agent: `"none"` (a single ask), `"scripted"` (offline), a model or its spec, a
+            `ModelUser`, or an object with `start(task, seed, patience)`.
         output: JSONL file for the rows. Finished rollouts are on disk at once, and the same call resumes.
         checkpoint: Journal file; by default beside `output`.
         concurrency: Rollouts in flight at once; never changes the rows.
@@ -90,6 +97,7 @@ def simulate(
     Raises:
         ParameterError: An argument is unknown, missing or out of range.
         AgentFailedError: The agent fails on every rollout.
+        UserFailedError: The simulated user fails on every rollout.
         JournalError: The journal belongs to another call or process, or the disk is full.
     """
     check_unknown(unknown, simulate)
@@ -151,22 +159,31 @@ def _open_journal(call: Call, output: Path | None) -> Journal | None:
 
 
 def _shared(call: Call) -> Stage1:
-    from whileai_simulate.grading import grade_row
-    from whileai_simulate.users import make_user
+    from whileai_simulate.grading import grade_row, is_async
 
-    patience = call.options.patience
-    user = (lambda task, index: make_user(task, index, patience)) if call.options.user == "scripted" else None
-    grade = None if call.judge is None else functools.partial(grade_row, judge=call.judge)
+    agent, judge = metered_agent(call.agent, call.ledger), metered_judge(call.judge, call.ledger)
+    user = None if call.user is None else call.user.metered(call.ledger)
+    seed = call.arguments["seed"]
+    grade = None if judge is None else functools.partial(grade_row, judge=judge)
+    models = [m for m in (model_of(agent.fn), model_of(judge), user and model_of(user.player)) if m is not None]
     return Stage1(
-        call.agent, call.setting.domain, call.arguments["seed"], call.tools, call.execute(),
-        call.options.max_turns, call.arguments["deadline_s"], user, call.runs, grade,
+        agent, call.setting.domain, seed, call.tools, call.execute(),
+        call.options.max_turns, call.arguments["deadline_s"],
+        None if user is None else user.maker(seed, call.options.patience), call.runs, grade,
         call.options.world or World, call.options.faults,
+        (user is not None and user.waits) or is_async(judge), models,
     )  # fmt: skip
 
 
 def _rounds(call: Call, landing: Landing) -> str | None:
     """Run all rounds of the repeat policy; return why the run ended early, or `None`."""
+    announce(call)
     shared = _shared(call)
+    writer = metered_writer(call.source.writer, call.ledger)
+    kept = kept_path(landing.journal.path) if landing.journal is not None else None
+    stopped = write_ahead(call.source, writer, kept, call.fingerprint())
+    if stopped is not None:
+        return stopped
     slots: list[TaskSlot] = []
     k, graded, first = call.repeats.k, call.repeats.graded, call.repeats.first()
 

@@ -8,18 +8,33 @@ from __future__ import annotations
 
 import copy
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from whileai_kernel.errors import ParameterError, UnknownNameError, WhileaiError
 from whileai_kernel.registry import make, resolve
 from whileai_simulate.agents import PreparedAgent
 from whileai_simulate.draw import hash64
+from whileai_simulate.estimate import estimate_run
 from whileai_simulate.ledger import RunLedger
-from whileai_simulate.prompts import OUTCOME_RUBRIC
+from whileai_simulate.prompts import OUTCOME_RUBRIC, USER_TEMPLATE, WRITER_TEMPLATE
 
-__all__ = ["UserSide", "is_model", "make_judge", "make_user_side", "metered_agent", "metered_judge", "model_of"]
+if TYPE_CHECKING:
+    from whileai_simulate.call import Call
+
+__all__ = [
+    "UserSide",
+    "announce",
+    "is_model",
+    "make_judge",
+    "make_user_side",
+    "metered_agent",
+    "metered_judge",
+    "metered_writer",
+    "model_of",
+]
 
 _PLAYED = ("none", "scripted")
 
@@ -148,7 +163,7 @@ def metered_agent(agent: PreparedAgent, ledger: RunLedger) -> PreparedAgent:
     model = model_of(agent.fn)
     if model is None or inspect.isroutine(agent.fn):
         return agent
-    fn = copy.copy(agent.fn)
+    fn: Any = copy.copy(agent.fn)
     fn.model = ledger.meter(model, "agent")
     return replace(agent, fn=fn)
 
@@ -161,3 +176,44 @@ def metered_judge(judge: Any, ledger: RunLedger) -> Any:
     judge = copy.copy(judge)
     judge.model = ledger.meter(model, "judge")
     return judge
+
+
+def metered_writer(writer: Any, ledger: RunLedger) -> Any:
+    """Return the writer with its model behind the ledger."""
+    model = model_of(writer)
+    if model is None:
+        return writer
+    writer = copy.copy(writer)
+    writer.model = ledger.meter(model, "writer")
+    return writer
+
+
+def announce(call: Call) -> None:
+    """Work out what the run will ask of models, keep it as `call.estimate`, and print it unless the run is quiet."""
+    user = call.user
+    sides = [
+        ("agent", model_of(call.agent.fn)),
+        ("user", None if user is None else model_of(user.player)),
+        ("writer", model_of(call.source.writer)),
+        ("judge", model_of(call.judge)),
+    ]
+    models = [(side, model) for side, model in sides if model is not None]
+    if not models:
+        return
+    policy = [call.setting.system_prompt or "", call.setting.tools]
+    limits = {"tokens": call.budget.tokens, "usd": call.budget.usd}
+    ceilings = ", ".join(f"{v:g} {k}" for k, v in limits.items() if v is not None)
+    open_end = "no ceiling; budget={'tokens': ...} or {'usd': ...} sets one"
+    call.estimate = estimate_run(
+        models,
+        rollouts=call.count * call.width,
+        written=call.count - len(call.source.fixed),
+        patience=call.options.patience,
+        max_turns=call.options.max_turns,
+        texts={"agent": policy, "user": USER_TEMPLATE, "writer": [WRITER_TEMPLATE, policy], "judge": policy},
+        has_user=user is not None,
+        budget=f"stops before {ceilings}" if ceilings else open_end,
+    )
+    if call.arguments["progress"] is not False:
+        sys.stderr.write(f"{call.estimate}\n")
+        sys.stderr.flush()

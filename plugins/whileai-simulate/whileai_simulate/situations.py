@@ -37,11 +37,15 @@ class Grid:
         self.array: CoveringArray = covering_array(
             axes.values, strength=strength, forbidden=axes.forbidden, weights=axes.weights, seed=seed
         )
-        self._excluded: dict[tuple[str, Any], list[tuple[str, Any]]] = {}
-        for a, va, b, vb in axes.forbidden:
-            self._excluded.setdefault((a, va), []).append((b, vb))
-            self._excluded.setdefault((b, vb), []).append((a, va))
         self._asked = {axis: axes.asked(axis) for axis in axes.values}
+        # By axis and number of the value: the axes and numbers that cannot stand beside it.
+        at = {axis: {v: i for i, v in enumerate(values)} for axis, values in axes.values.items()}
+        self._excluded: dict[tuple[str, int], list[tuple[str, int]]] = {}
+        for a, va, b, vb in axes.forbidden:
+            if va in at.get(a, ()) and vb in at.get(b, ()):
+                one, two = (a, at[a][va]), (b, at[b][vb])
+                self._excluded.setdefault(one, []).append(two)
+                self._excluded.setdefault(two, []).append(one)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         rows = self.array.rows
@@ -76,21 +80,27 @@ class Grid:
 
     def _fill(self, counts: dict[str, dict[Any, int]], n: int, draw: Draw) -> dict[str, Any]:
         """Draw a row whose values are those most behind their wanted share, with some noise."""
+        scale = n + 2
         for _ in range(50):
             row: dict[str, Any] = {}
-            barred: set[tuple[str, Any]] = set()
+            barred: dict[str, set[int]] = {}
             for axis, asked in self._asked.items():
-                count = counts[axis]
-                open_values = [v for v in asked if (axis, v) not in barred]
-                if not open_values:
-                    break
+                values, shares, got = list(asked), list(asked.values()), list(counts[axis].values())
+                open_ones: Sequence[int] = range(len(values))
+                if axis in barred:
+                    open_ones = [i for i in open_ones if i not in barred[axis]]
+                    if not open_ones:
+                        break
+                    shares, got = [shares[i] for i in open_ones], [got[i] for i in open_ones]
                 # The square keeps what is far behind ahead of what is nearly there, and 0.02 keeps all possible.
-                weights = [max(asked[v] * (n + 2) - count[v], 0.0) ** 2 + 0.02 * asked[v] for v in open_values]
+                behind = [a * scale - c for a, c in zip(shares, got, strict=True)]
+                weights = [(b * b if b > 0 else 0.0) + 0.02 * a for a, b in zip(shares, behind, strict=True)]
                 if sum(weights) <= 0:
-                    weights = [1.0] * len(open_values)
-                value = draw.weighted(open_values, weights)
-                row[axis] = value
-                barred.update(self._excluded.get((axis, value), ()))
+                    weights = [1.0] * len(weights)
+                chosen = draw.weighted(open_ones, weights)
+                row[axis] = values[chosen]
+                for other, number in self._excluded.get((axis, chosen), ()):
+                    barred.setdefault(other, set()).add(number)
             else:
                 return row
         return dict(draw.choice(self.array.rows))
@@ -109,6 +119,7 @@ class TaskSource:
         reworded: Wordings that were dropped as near-duplicates or leaks.
         kept_duplicates: Near-duplicates that were kept because no other wording was found.
         leaks: Wordings that shared text with a trace.
+        written: Tasks of the grid that were written before the run, see `written.write_ahead`.
     """
 
     setting: Setting
@@ -121,6 +132,7 @@ class TaskSource:
     kept_duplicates: int = 0
     leaks: int = 0
     rewordings: int = REWORDINGS.value
+    written: list[dict[str, Any]] | None = None
 
     def __iter__(self) -> Iterator[TaskSlot]:
         position = 0
@@ -128,12 +140,17 @@ class TaskSource:
             self.near.add(task["prompt"])
             yield TaskSlot(position, task)
             position += 1
+        if self.written is not None:
+            for n, task in enumerate(self.written):
+                yield TaskSlot(position + n, task)
+            return
         for chunk in _chunks(self.grid, _CHUNK):
-            for task in self._write(chunk, position):
+            for task in self.write(chunk, position):
                 yield TaskSlot(position, task)
                 position += 1
 
-    def _write(self, rows: list[dict[str, Any]], first: int) -> Iterator[dict[str, Any]]:
+    def write(self, rows: list[dict[str, Any]], first: int) -> Iterator[dict[str, Any]]:
+        """Yield the tasks of situations, the first of which has the place `first` in the run."""
         if isinstance(self.writer, OfflineWriter):
             for n, axes in enumerate(rows):
                 yield self._offline(axes, first + n)
@@ -145,7 +162,13 @@ class TaskSource:
             tools=[t.tool for t in self.setting.domain.tools.values()],
             system_prompt=self.setting.system_prompt,
             seed=self.setting.seed,
-            options={"setting": self.setting, "first": first},
+            options={
+                "setting": self.setting,
+                "first": first,
+                "near": self.near,
+                "leak_check": self.leak_check,
+                "fallback": self._offline,
+            },
         )
         written = list(self.writer.write(request))
         if len(written) != len(rows):
@@ -156,7 +179,7 @@ class TaskSource:
             )
         for draft, task in zip(drafts, written, strict=True):
             merged = {**draft, **{k: v for k, v in task.items() if v not in (None, {}, [], ())}}
-            if not self.near.add(merged["prompt"]):
+            if not getattr(self.writer, "ahead", False) and not self.near.add(merged["prompt"]):
                 self.kept_duplicates += 1
             yield merged
 

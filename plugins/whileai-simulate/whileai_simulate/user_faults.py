@@ -159,6 +159,7 @@ class Talk:
         hidden: What the person cannot know, as text; empty while a talk goes on.
         secret_prose: Prose that the person cannot know (system prompt, reasoning), as text.
         tools: Tools of the agent, as OpenAI dicts.
+        planned: Tools that the goal needs, where that is known.
     """
 
     brief: Brief
@@ -167,6 +168,7 @@ class Talk:
     hidden: str = ""
     secret_prose: str = ""
     tools: Sequence[Mapping[str, Any]] = ()
+    planned: frozenset[str] | None = None
 
     def faults(self, message: str) -> list[tuple[str, str]]:
         """Return `(fault, why)` of a message that answers what was heard last."""
@@ -184,6 +186,12 @@ class Talk:
         last = self.heard[-1] if self.heard else ""
         if not self.brief.agree and agrees(message) and asks_to_confirm(last):
             yield "off_goal", "it agreed to a change that it does not want"
+        elif self.planned is not None and agrees(message) and asks_to_confirm(last):
+            named_in = set(words_of(last.casefold()))
+            for name in self._other_writes():
+                if words_of(name)[0] in named_in - set(words_of(self.brief.ask.casefold())):
+                    yield "off_goal", f"it agreed to {' '.join(words_of(name))}, which it has not asked for"
+                    return
         for name in self._other_writes():
             verb, *nouns = words_of(name)
             for sentence in re.split(r"[.!?\n]+", message):
@@ -200,7 +208,8 @@ class Talk:
             name = str(function.get("name") or "")
             words = words_of(name)
             writes = (tool.get("x-kind") or function.get("x-kind")) == "write"
-            if writes and len(words) > 1 and not all(w in asked for w in words):
+            wanted = name in (self.planned or ()) or all(w in asked for w in words)
+            if writes and len(words) > 1 and not wanted:
                 yield name
 
     def _known(self) -> str:
@@ -314,9 +323,12 @@ def talk_of(row: Mapping[str, Any]) -> Talk:
     """Return the talk of a row before its first message, with what its user could not know from the start."""
     world = row.get("world") or {}
     records = json.dumps(world.get("entities"), ensure_ascii=False, default=str) if world.get("entities") else ""
+    private = row.get("privileged") or {}
+    plan = private.get("plan")
     return Talk(
-        brief_of(row), hidden=records, secret_prose=str(row.get("system_prompt") or ""), tools=row.get("tools") or ()
-    )
+        brief_of(row), hidden=records, secret_prose=str(row.get("system_prompt") or ""), tools=row.get("tools") or (),
+        planned=None if plan is None else frozenset(str(step.get("tool")) for step in plan),
+    )  # fmt: skip
 
 
 def _hear(talk: Talk, message: Mapping[str, Any]) -> None:
@@ -368,10 +380,10 @@ def _ending(
         yield UserFault("error", end, str(error.get("message") or error.get("type") or "")[:200])
         return
     ended = str(row.get("ended_by") or "")
-    record = row.get("user") if isinstance(row.get("user"), Mapping) else {}
-    closing = str((record or {}).get("closing") or "")
+    record = row.get("user")
+    closing = str(record.get("closing") or "") if isinstance(record, Mapping) else ""
     last = talk.heard[-1] if talk.heard else ""
-    parting = text_of(messages[last_user].get("content")) if 0 <= last_user == end - 1 else ""
+    parting = text_of(messages[-1].get("content")) if messages and last_user == end - 1 else ""
     left_last = bool(parting) and (ended.startswith("user_") or bool(STOP_TOKENS.search(parting)))
     parting = STOP_TOKENS.sub("", parting if left_last else closing)
     if (ended.startswith("user_") or left_last) and agrees(parting) and asks_to_confirm(last):
@@ -389,5 +401,5 @@ def _on_track(row: Mapping[str, Any], talk: Talk, last: str) -> bool:
         return False
     if talk.answerable(last):
         return True
-    calls = (row.get("world_log") or {}).get("calls") or ()
+    calls = list((row.get("world_log") or {}).get("calls") or ())
     return bool(calls) and calls[-1].get("effect") in ("changed", "done")

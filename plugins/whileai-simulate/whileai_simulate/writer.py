@@ -34,6 +34,10 @@ from whileai_simulate.scenes import ACTING, ASK, Scene, Setting, Target, build_s
 __all__ = ["OfflineWriter", "task_of", "word_scene"]
 
 
+_SHORT = re.compile(r" (on|in|of|to) my .*$")
+_FOR_ME = re.compile(r"(\bme\b[^.?!]*?) for me(?=[.?!])")
+
+
 class OfflineWriter:
     """Writes asks from frames; no model, no network.
 
@@ -89,6 +93,7 @@ def task_of(setting: Setting, scene: Scene, prompt: str, lineage: Mapping[str, A
             "state": scene.axes.get("world_state"),
             "goal": scene.goal,
             "plan": scene.plan,
+            "user": {"facts": {k: v for k, v in scene.person.items() if v}},
         },
     }
     rule = setting.rules.get(str(scene.axes.get("policy_rule")))
@@ -290,7 +295,7 @@ def word_scene(setting: Setting, scene: Scene, number: int, attempt: int = 0) ->
         tail = history
         text = opener + sentences[0] if opener else _capital(sentences[0])
     rest = [s for s in (*sentences[1:], tail, aside, hint, closing) if s]
-    return re.sub(r"\s+", " ", " ".join([text, *rest])).strip()
+    return " ".join(" ".join([text, *rest]).split())
 
 
 def _capital(text: str) -> str:
@@ -322,10 +327,10 @@ def _body(domain: Domain, scene: Scene, target: Target, stance: str, wants: str,
         ref=ref,
         ref_else=ref_else,
         do_else=do_else,
-        do_short=re.sub(r" (on|in|of|to) my .*$", "", do),
+        do_short=_SHORT.sub("", do) if "{do_short" in frame else do,
         Do_else=_capital(do_else),
     )
-    return re.sub(r"(\bme\b[^.?!]*?) for me(?=[.?!])", r"\1", text)
+    return _FOR_ME.sub(r"\1", text) if " for me" in text else text
 
 
 def _rule_hint(setting: Setting, scene: Scene, draw: Draw) -> str:
