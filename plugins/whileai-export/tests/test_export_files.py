@@ -290,6 +290,15 @@ def test_the_mask_is_said_in_what_the_target_reads_or_the_report_says_that_it_is
         assert report.details["trainer"]["enforced"] is False
     report = export([row], tmp_path / "args.jsonl", to="trl", train_arguments=False)
     assert any("train_arguments=False is not enforced" in n for n in report.notes)
+    for target in ("chat", "openai", "trl", "anthropic", "sharegpt"):
+        for kind in ("sft", "rewarded", "preference"):
+            bad = {**row, "reward": 0.0, "messages": [*TWO[:-1], {"role": "assistant", "content": "x"}]}
+            path = tmp_path / f"{target}-{kind}.jsonl"
+            report = export([{**row, "reward": 1.0}, bad], path, to=target, kind=kind, train_arguments=False)
+            assert any("train_arguments=False is not enforced" in n for n in report.notes), (target, kind)
+            assert report.details["trainer"]["enforced"] is False
+    prompts = export([row], tmp_path / "prompts.jsonl", to="trl", kind="prompts", train_arguments=False)
+    assert not any("enforced" in n for n in prompts.notes)
 
 
 def test_chosen_turns_that_are_no_suffix_become_one_sample_each_for_trl(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -251,6 +252,48 @@ def test_dpo_trains_exactly_one_assistant_turn_per_side_and_steps(base: Any, tmp
         assert 0 < trainer.train().training_loss < 100
 
 
+def test_one_grpo_step_on_the_prompts_ends_with_a_finite_loss_and_the_reference_reaches_the_reward_alone(
+    base: Any, tmp_path: Path
+) -> None:
+    trl = pytest.importorskip("trl")
+    rows = [
+        {**ROW, "task_id": str(n), "messages": [*CHAT[:1], {"role": "user", "content": f"ask {n}"}, *CHAT[2:]],
+         "privileged": {"reference": f"secret {n}"}}
+        for n in range(2)
+    ]  # fmt: skip
+    report = export(rows, tmp_path / "out", to="trl", kind="prompts", references=True)
+    assert report.written == 2
+    lines = (tmp_path / "out" / "references.jsonl").read_text(encoding="utf-8").splitlines()
+    known = {r["task_id"]: r["reference"] for r in map(json.loads, lines)}
+    assert known == {"0": "secret 0", "1": "secret 1"}
+    tokenizer = with_template(base, PLAIN)
+    seen: list[tuple[str, str, str]] = []
+
+    def reward(prompts: list[Any], completions: list[Any], task_id: list[str], **_: Any) -> list[float]:
+        for prompt, completion, task in zip(prompts, completions, task_id, strict=True):
+            seen.append((prompt[-1]["content"], known[task], completion[-1]["content"]))
+        return [float(n % 2) for n in range(len(prompts))]
+
+    args = trl.GRPOConfig(
+        output_dir=str(tmp_path / "run"), max_steps=1, per_device_train_batch_size=4, num_generations=2, max_completion_length=8,
+        bf16=False, use_cpu=True, report_to="none", save_strategy="no", logging_steps=1,
+    )  # fmt: skip
+    trainer = trl.GRPOTrainer(
+        model=tiny_model(tokenizer),
+        reward_funcs=reward,
+        args=args,
+        train_dataset=datasets.load_dataset(str(tmp_path / "out"), split="train"),
+        processing_class=tokenizer,
+    )
+    loss = trainer.train().training_loss
+    assert math.isfinite(loss)
+    norm = next(entry["grad_norm"] for entry in trainer.state.log_history if "grad_norm" in entry)
+    assert math.isfinite(norm)
+    assert norm > 0
+    assert {(ask, reference) for ask, reference, _ in seen} == {("ask 0", "secret 0"), ("ask 1", "secret 1")}
+    assert len(seen) == 4
+
+
 # --- loading ---------------------------------------------------------------------------------------------------------
 
 
@@ -314,8 +357,9 @@ def test_tools_with_differing_properties_are_not_merged(tmp_path: Path) -> None:
     for target, suffix in (("chat", "jsonl"), ("openai", "parquet")):
         folder = tmp_path / target
         export(rows, folder, to=target, file=suffix)
-        loaded = datasets.load_dataset(str(folder), split="train")
-        assert [r["tools"][0]["function"] for r in loaded] == [t["tools"][0]["function"] for t in rows]
+        tools = [r["tools"] for r in datasets.load_dataset(str(folder), split="train")]
+        decoded = [json.loads(t) if target == "chat" else t for t in tools]
+        assert [t[0]["function"] for t in decoded] == [t["tools"][0]["function"] for t in rows]
 
 
 def test_the_load_code_of_the_manifest_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -413,6 +457,73 @@ def test_preflight_reports_lengths_template_errors_and_prompts_that_are_no_prefi
     bad = {**ROW, "reward": 0.0, "messages": [*CHAT[:5], {"role": "assistant", "content": "No."}]}
     pair = preflight_export([ROW, bad], with_template(base, PLAIN), kind="preference")
     assert (pair.records, pair.ok) == (2, True)
+
+
+def test_preflight_of_token_ids_counts_the_labels_of_the_file(base: Any, tmp_path: Path) -> None:
+    tokenizer = with_template(base, PLAIN)
+    for options in ({}, {"train": [2, 7]}, {"unroll": True}, {"train_arguments": False}):
+        path = tmp_path / "ids.jsonl"
+        export([ROW], path, to="trl", tokenizer=tokenizer, overwrite=True, **options)
+        records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        report = preflight_export([ROW], tokenizer, token_ids=True, max_length=4096, **options)
+        assert report.trained_tokens == sum(label != -100 for r in records for label in r["labels"])
+        assert report.tokens == sum(len(r["input_ids"]) for r in records)
+        assert report.ok
+        assert "not_enforced" not in str(report)
+
+
+@pytest.mark.parametrize("target", ["chat", "openai", "sharegpt", "anthropic"])
+def test_preflight_of_other_targets_counts_with_the_given_template_and_says_what_is_not_checked(
+    base: Any, target: str
+) -> None:
+    tokenizer = with_template(base, PLAIN)
+
+    def tokens(*turns: int) -> int:
+        kept = {t: TURNS[t] for t in turns}
+        if target == "openai":  # it strips reasoning by default
+            kept = {t: text.replace("<think>\nplan\n</think>\n\n", "") for t, text in kept.items()}
+        return sum(len(tokenizer(text, add_special_tokens=False)["input_ids"]) for text in kept.values())
+
+    whole = preflight_export([ROW], tokenizer, to=target, max_length=4096)
+    assert (whole.records, whole.ok, whole.trained_tokens) == (1, True, tokens(2, 5, 7))
+    assert whole.not_checked
+    assert "not checked: " in str(whole)
+    assert whole.to_dict()["not_checked"] == list(whole.not_checked)
+    last = preflight_export([ROW], tokenizer, to=target, max_length=4096, train="last")
+    assert last.trained_tokens == (tokens(2, 5, 7) if target == "anthropic" else tokens(7))
+    assert ("export/not_enforced" in str(last)) == (target in ("anthropic", "sharegpt"))
+    lost = preflight_export([ROW], tokenizer, to=target, max_length=8)
+    assert (lost.lost, lost.ok) == (1, False)
+    bad = {**ROW, "reward": 0.0, "messages": [*CHAT[:5], {"role": "assistant", "content": "No."}]}
+    pair = preflight_export([ROW, bad], tokenizer, to=target, kind="preference", max_length=4096)
+    assert (pair.records, pair.ok) == (2, True)
+    assert pair.trained_tokens == tokens(5) + len(tokenizer("No.<|im_end|>", add_special_tokens=False)["input_ids"])
+    broken = preflight_export([ROW], with_template(base, ALTERNATING), to=target)
+    assert "alternate" in next(iter(broken.template_errors))
+
+
+@pytest.mark.parametrize("target", ["trl", "chat"])
+def test_preflight_of_prompts_finds_those_that_are_too_long_and_trains_nothing(base: Any, target: str) -> None:
+    tokenizer = with_template(base, PLAIN)
+    text = tokenizer.apply_chat_template(CHAT[:2], tools=[TOOL], tokenize=False, add_generation_prompt=True)
+    length = len(tokenizer(text, add_special_tokens=False)["input_ids"])
+    report = preflight_export([ROW], tokenizer, to=target, kind="prompts", max_length=length)
+    assert (report.ok, report.tokens, report.trained_tokens, report.over_length) == (True, length, 0, 0)
+    short = preflight_export([ROW], tokenizer, to=target, kind="prompts", max_length=length - 1)
+    assert (short.over_length, short.ok) == (1, True)
+    assert "prompts_over_length" in str(short)
+
+
+def test_a_completion_of_one_turn_needs_no_markers_and_trains_what_the_template_prints_after_it(
+    base: Any, tmp_path: Path
+) -> None:
+    tokenizer = with_template(base, PLAIN)
+    report = export([ROW], tmp_path / "a.jsonl", to="trl", train="last")
+    assert any("needs it off" in note for note in report.notes)
+    spans, _ = sft_labels(tokenizer, tmp_path / "a.jsonl", tmp_path)
+    assert spans == [[TURNS[7] + "\n"]]
+    with pytest.raises((RuntimeError, ValueError), match="generation"):
+        sft_labels(tokenizer, tmp_path / "a.jsonl", tmp_path, assistant_only_loss=True)
 
 
 def test_preflight_needs_a_tokenizer_and_a_template(base: Any) -> None:

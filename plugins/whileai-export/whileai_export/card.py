@@ -37,6 +37,11 @@ def card_text(manifest: Mapping[str, Any]) -> str:
         manifest["load"],
         "```",
         "",
+        *(
+            ["Older versions of `datasets` than 4.7 need an export with `as_text=True`.", ""]
+            if manifest["needs"] != "datasets"
+            else []
+        ),
         "What was done, with hashes and versions, is in `manifest.json`.",
         "",
     ]

@@ -115,7 +115,12 @@ class _Exporter:
             files = _write_records(box / name, kind_of_file, records, columns, options, tally, folder)
             written = sum(f.rows for f in files)
             settings = trainer_settings(
-                target, options.kind, options.train, options.unroll, options.tokenizer is not None
+                target,
+                options.kind,
+                options.train,
+                options.unroll,
+                options.tokenizer is not None,
+                options.train_arguments,
             )
             notes = _notes(target, options, tally, settings, rows)
             if options.references:
@@ -254,9 +259,9 @@ def _notes(
             f"{target.name} has no weight per message"
         )
     notes += [f"{count} conversations {loss}" for loss, count in tally.lossy.items()]
-    if not options.train_arguments and options.tokenizer is None:
+    if target.name == "trl" and options.kind == "prompts" and any(row.get("tools") for row in rows):
         notes.append(
-            "train_arguments=False is not enforced: a message is trained as a whole; pass tokenizer= to mask arguments"
+            "TRL's GRPOTrainer does not read the tools column: pass the functions as tools=, or the policy sees none"
         )
     if tally.flags:
         shown = "; ".join(tally.flags[: SHOWN_FLAGS.value])

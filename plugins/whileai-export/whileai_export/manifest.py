@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from whileai_export.columns import FREE_FORM
 from whileai_export.files import Written, write_text
 from whileai_export.targets import Target
 from whileai_kernel.lifecycle import Finding
@@ -22,6 +23,8 @@ from whileai_kernel.rows import SCHEMA_VERSION, content_id, task_key
 __all__ = ["features_yaml", "load_code", "manifest_of", "write_manifest"]
 
 VERSION = 1
+JSON_LOADER = "datasets>=4.7"
+"""First version of the library whose features can hold free-form JSON."""
 _FEATURES = {
     "messages": "List(Json())",
     "json": "Json()",
@@ -52,8 +55,9 @@ def load_code(files: Sequence[str], columns: Mapping[str, str], name: str = ".")
     if kind == "parquet":
         return f'from datasets import load_dataset\nrows = load_dataset({kind!r}, data_files={paths!r}, split="train")'
     features = ", ".join(f'"{c}": {_FEATURES[t]}' for c, t in columns.items())
+    names = [n for n in ("Json", "List", "Value") if f"{n}(" in features]
     return (
-        "from datasets import Features, Json, List, Value, load_dataset\n"
+        f"from datasets import Features, {', '.join(names)}, load_dataset\n"
         f"features = Features({{{features}}})\n"
         f'rows = load_dataset({kind!r}, data_files={paths!r}, features=features, split="train")'
     )
@@ -125,6 +129,7 @@ def manifest_of(
         "columns": dict(columns),
         "trainer": {"switches": dict(settings["switches"]), "enforced": settings["enforced"]},
         "notes": list(report.notes),
+        "needs": JSON_LOADER if any(kind in FREE_FORM for kind in columns.values()) else "datasets",
         "load": load_code(data, columns, name),
     }
 

@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from whileai_export.columns import FREE_FORM
 from whileai_export.defaults import ROW_GROUP
 from whileai_export.files import DIGITS, Written, big_integers_as_text, measured, named
 from whileai_kernel.errors import MissingDependencyError
@@ -45,6 +46,8 @@ def _arrow() -> Any:
 def arrow_schema(columns: Mapping[str, str]) -> Any:
     """Return the Arrow schema of columns, with the metadata by which `datasets` decodes JSON.
 
+    Columns without JSON need no such metadata, and loaders before `datasets` 4 would not know its words.
+
     Raises:
         MissingDependencyError: pyarrow is not installed.
     """
@@ -59,6 +62,8 @@ def arrow_schema(columns: Mapping[str, str]) -> Any:
         "ints": pa.list_(pa.int64()),
     }
     fields = [pa.field(name, types[kind]) for name, kind in columns.items()]
+    if not any(kind in FREE_FORM for kind in columns.values()):
+        return pa.schema(fields)
     features = {name: _HF[kind] for name, kind in columns.items()}
     return pa.schema(fields, metadata={"huggingface": json.dumps({"info": {"features": features}})})
 

@@ -2,23 +2,28 @@
 
 `preflight_export` does what the trainer does (TRL: `assistant_masks` of the template, and the common prefix of prompt
 and whole) and reports trained tokens, rows over the length limit, labels that the limit cuts, template errors and
-prompts that are no prefix. A mask of zeros only is an error. Needs a tokenizer of `transformers`.
+prompts that are no prefix. A mask of zeros only is an error. Readers of the other targets have templates of their own
+that cannot be asked; their conversations are rendered with the template given, and the report says what that leaves
+unchecked. Needs a tokenizer of `transformers`.
 """
 
 from __future__ import annotations
 
-import json
+import copy
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from whileai_export.defaults import MAX_LENGTH, SHOWN_FLAGS
+from whileai_export.counting import Count
+from whileai_export.defaults import MAX_LENGTH
 from whileai_export.gathering import Tally, gather
 from whileai_export.options import Options
-from whileai_export.targets import TARGETS
-from whileai_kernel.errors import FindingsError, MissingDependencyError, ParameterError
+from whileai_export.samples import Sample
+from whileai_export.settings import trainer_settings
+from whileai_export.targets import TARGETS, Target
+from whileai_kernel.errors import FindingsError, MissingDependencyError, ParameterError, unknown_name
 from whileai_kernel.lifecycle import Finding
 
 __all__ = ["Preflight", "preflight_export"]
@@ -42,6 +47,7 @@ class Preflight:
         not_prefix: Records whose prompt is not a prefix of the whole.
         template_errors: What the template raised, with the number of records.
         findings: What to do about it; errors first.
+        not_checked: What the figures do not cover.
     """
 
     records: int
@@ -57,6 +63,7 @@ class Preflight:
     not_prefix: int
     template_errors: Mapping[str, int]
     findings: tuple[Finding, ...] = ()
+    not_checked: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -68,13 +75,14 @@ class Preflight:
             f"{self.trained_tokens} trained of {self.tokens} tokens in {self.rendered} of {self.records} records | "
             f"longest {self.longest}, limit {self.max_length}: {self.over_length} over, {self.lost} lost"
         )
-        return "\n".join([head, *(f"  {f}" for f in self.findings)])
+        return "\n".join([head, *(f"  {f}" for f in self.findings), *(f"  not checked: {n}" for n in self.not_checked)])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain values."""
         out = asdict(self)
         out["findings"] = [f.to_dict() for f in self.findings]
         out["template_errors"] = dict(self.template_errors)
+        out["not_checked"] = list(self.not_checked)
         return out
 
     def _repr_html_(self) -> str:
@@ -97,6 +105,18 @@ def _tokenizer(value: Any) -> Any:
     return AutoTokenizer.from_pretrained(str(value))
 
 
+NOT_CHECKED = {
+    "chat": ("the template of whoever reads the file: tokens are those of the tokenizer given here",),
+    "openai": (
+        "the platform's own template and tokenizer: tokens are those of the tokenizer given here",
+        "the platform's limits on examples and file size",
+    ),
+    "anthropic": ("the provider's template and tokenizer, which are not public: tokens are an estimate",),
+    "sharegpt": ("the reader's own template (LLaMA-Factory: template=): tokens are those of the tokenizer given here",),
+}
+"""What a rendering with a foreign template says nothing about, by target."""
+
+
 def preflight_export(
     rows: Iterable[Mapping[str, Any]],
     tokenizer: Any = None,
@@ -104,6 +124,7 @@ def preflight_export(
     to: str = "trl",
     max_length: int = MAX_LENGTH.value,
     chat_template: str | None = None,
+    token_ids: bool = False,
     strict: bool = False,
     allow: Sequence[str] = (),
     **options: Any,
@@ -113,9 +134,11 @@ def preflight_export(
     Args:
         rows: Rows.
         tokenizer: A tokenizer of `transformers`, or the name or path of one.
-        to: Target; templates are read by `trl`.
+        to: Target. For `trl` this is what the trainer does. For `chat`, `openai`, `anthropic` and `sharegpt` the
+            conversations are rendered with this tokenizer's template, and `not_checked` says what that leaves out.
         max_length: Tokens after which the trainer cuts a record (from the end).
         chat_template: Template to use instead of the tokenizer's.
+        token_ids: Count the token ids and labels that `export(..., tokenizer=)` writes.
         strict: Raise on errors instead of returning them.
         allow: As `export`.
         options: As `export` (`kind`, `train`, `unroll`, `reasoning`, ...).
@@ -125,16 +148,12 @@ def preflight_export(
 
     Raises:
         ParameterError: There is no tokenizer or no chat template, or an option is unknown.
+        UnknownNameError: The target is none of this plugin.
         FindingsError: `strict` and something is wrong.
     """
-    if to != "trl":
-        raise ParameterError(
-            f"preflight renders for trl, not for {to!r}",
-            why="chat templates belong to the trainers that read them",
-            fix="pass to='trl'",
-        )
+    if to not in TARGETS:
+        unknown_name("target of a preflight", to, TARGETS)
     target = TARGETS[to]
-    chosen = Options.of(target, options)
     tok = _tokenizer(tokenizer)
     template = chat_template or getattr(tok, "chat_template", None)
     if not template:
@@ -143,166 +162,79 @@ def preflight_export(
             why="a base model has none",
             fix="pass chat_template=, or an instruct model's tokenizer",
         )
-    count = _Count(tok, template, max_length)
-    from whileai_export.exporters import shape_of
-
-    shape = shape_of(target, chosen)
-    for sample in gather(target, list(rows), chosen, allow, Tally()):
-        count.add(target.record(sample, shape))
-    report = count.report()
+    if chat_template:
+        tok = copy.deepcopy(tok)
+        tok.chat_template = chat_template
+    chosen = Options.of(target, {**options, "tokenizer": tok} if token_ids else options)
+    count = Count(tok, template, max_length, trains=chosen.kind not in ("prompts", "eval"))
+    tally = Tally()
+    given = [row for row in rows if not tally.misfit(row)]
+    for sample in gather(target, given, chosen, allow, tally):
+        _add(count, target, sample, chosen)
+    report = _report(count, target, chosen)
     if strict and not report.ok:
         errors = [f for f in report.findings if f.level == "error"]
         raise FindingsError(errors[0].message, why=str(report).split("\n")[0], fix=errors[0].fix, findings=errors)
     return report
 
 
-class _Count:
-    """Adds up what the template makes of records."""
+def _add(count: Count, target: Target, sample: Sample, options: Options) -> None:
+    """Count a sample as its reader would render it."""
+    if options.tokenizer is not None:
+        count.add_labels(sample, train_arguments=options.train_arguments)
+    elif not count.trains:
+        count.add_prompt(sample)
+    elif target.mask == "split":
+        from whileai_export.exporters import shape_of
 
-    def __init__(self, tokenizer: Any, template: str, limit: int) -> None:
-        self.tokenizer, self.template, self.limit = tokenizer, template, limit
-        self.markers = "generation %}" in template or "generation -%}" in template
-        self.n = self.rendered = self.tokens = self.trained = self.longest = 0
-        self.over = self.cut = self.lost = self.untrained = self.not_prefix = 0
-        self.unmasked = 0
-        self.errors: dict[str, int] = {}
+        count.add(target.record(sample, shape_of(target, options)))
+    elif options.kind == "preference":
+        for reply in (sample.chosen, sample.rejected):
+            start = len(sample.messages)
+            spoken = [start + n for n, m in enumerate(reply) if m["role"] == "assistant"]
+            count.add_labels(replace(sample, messages=[*sample.messages, *reply], trained=tuple(spoken)))
+    else:
+        trained = sample.trained if _turns_reach(target, options) else _spoken(sample)
+        count.add_labels(replace(sample, trained=trained))
 
-    def _ids(
-        self, messages: Sequence[Mapping[str, Any]], tools: Any, *, generation: bool = False, mask: bool = False
-    ) -> Any:
-        return self.tokenizer.apply_chat_template(
-            [dict(m) for m in messages],
-            tools=tools,
-            chat_template=self.template,
-            add_generation_prompt=generation,
-            return_dict=True,
-            return_assistant_tokens_mask=mask,
+
+def _spoken(sample: Sample) -> tuple[int, ...]:
+    return tuple(n for n, m in enumerate(sample.messages) if m["role"] == "assistant")
+
+
+def _turns_reach(target: Target, options: Options) -> bool:
+    """Say whether the reader of a file can be told which turns are trained."""
+    settings = trainer_settings(target, options.kind, options.train, options.unroll)
+    return bool(settings["enforced"] or settings["switches"])
+
+
+def _report(count: Count, target: Target, options: Options) -> Preflight:
+    findings = count.findings()
+    settings = trainer_settings(
+        target,
+        options.kind,
+        options.train,
+        options.unroll,
+        options.tokenizer is not None,
+        options.train_arguments,
+    )
+    if not settings["enforced"]:
+        findings.append(
+            Finding("export/not_enforced", "warning", "; ".join(settings["notes"]), "choose a target that reads it")
         )
-
-    def add(self, record: Mapping[str, Any]) -> None:
-        """Render one record and count it."""
-        tools = json.loads(record["tools"]) if record.get("tools") else None
-        for tail in ("chosen", "rejected") if "chosen" in record else ("completion" if "completion" in record else "",):
-            self.n += 1
-            try:
-                mask = self._mask(record, tail, tools)
-            except Exception as err:  # noqa: BLE001 - a template is foreign code and may raise anything
-                text = f"{type(err).__name__}: {err}"[:200]
-                self.errors[text] = self.errors.get(text, 0) + 1
-                continue
-            self.rendered += 1
-            self.tokens += len(mask)
-            self.trained += sum(mask)
-            self.longest = max(self.longest, len(mask))
-            self.over += len(mask) > self.limit
-            if not any(mask):
-                self.untrained += 1
-            elif not any(mask[: self.limit]):
-                self.lost += 1
-            elif any(mask[self.limit :]):
-                self.cut += 1
-
-    def _mask(self, record: Mapping[str, Any], tail: str, tools: Any) -> list[int]:
-        if not tail and "messages" in record:
-            return (
-                list(self._ids(record["messages"], tools, mask=True)["assistant_masks"])
-                if self.markers
-                else [0 for _ in self._ids(record["messages"], tools)["input_ids"]]
-            )
-        prompt = list(record["prompt"])
-        if not tail:
-            return [0] * len(self._ids(prompt, tools, generation=True)["input_ids"])
-        before = list(self._ids(prompt, tools, generation=True)["input_ids"])
-        single = len(record[tail]) == 1 or tail in ("chosen", "rejected")
-        use_markers = self.markers and tail == "completion"
-        whole = self._ids([*prompt, *record[tail]], tools, mask=use_markers)
-        ids = list(whole["input_ids"])
-        same = 0
-        while same < min(len(before), len(ids)) and before[same] == ids[same]:
-            same += 1
-        self.not_prefix += same < len(before)
-        completion = [0] * same + [1] * (len(ids) - same)
-        if use_markers:
-            return [a & b for a, b in zip(completion, whole["assistant_masks"], strict=True)]
-        self.unmasked += not single
-        return completion if single else [0] * len(ids)
-
-    def report(self) -> Preflight:
-        """Return the figures with what they mean."""
-        return Preflight(
-            records=self.n,
-            rendered=self.rendered,
-            tokens=self.tokens,
-            trained_tokens=self.trained,
-            longest=self.longest,
-            max_length=self.limit,
-            over_length=self.over,
-            cut_labels=self.cut,
-            lost=self.lost,
-            untrained=self.untrained,
-            not_prefix=self.not_prefix,
-            template_errors=dict(self.errors),
-            findings=tuple(self._findings()),
-        )
-
-    def _findings(self) -> list[Finding]:
-        out = []
-        name = getattr(self.tokenizer, "name_or_path", "") or type(self.tokenizer).__name__
-        if self.n and self.rendered and self.untrained:
-            why = "" if self.markers else " (it has no {% generation %} markers)"
-            out.append(
-                Finding(
-                    "export/nothing_trained",
-                    "error",
-                    f"the chat template of {name}{why} gives {self.untrained} of {self.rendered} records "
-                    "a mask of zeros only",
-                    "use a template with {% generation %} (TRL swaps in its own for templates that it knows), "
-                    "train='last', or export token ids with tokenizer=",
-                    self.untrained,
-                )
-            )
-        if self.errors:
-            shown = "; ".join(list(self.errors)[: SHOWN_FLAGS.value])
-            count = sum(self.errors.values())
-            out.append(
-                Finding(
-                    "export/template_error",
-                    "error",
-                    f"the chat template raises on {count} records: {shown}",
-                    "map the roles, or use another template",
-                    count,
-                )
-            )
-        if self.lost:
-            out.append(
-                Finding(
-                    "export/labels_lost",
-                    "error",
-                    f"max_length={self.limit} cuts every trained token of {self.lost} records; "
-                    "trainers drop them silently",
-                    f"set max_length to at least {self.longest}",
-                    self.lost,
-                )
-            )
-        if self.cut:
-            out.append(
-                Finding(
-                    "export/labels_cut",
-                    "warning",
-                    f"max_length={self.limit} cuts trained tokens of {self.cut} records",
-                    f"set max_length to at least {self.longest}",
-                    self.cut,
-                )
-            )
-        if self.not_prefix:
-            out.append(
-                Finding(
-                    "export/not_a_prefix",
-                    "warning",
-                    f"in {self.not_prefix} records the prompt is not a prefix of the whole: "
-                    "the context differs from the one at inference",
-                    "use a template that renders the prompt the same way in both, or strip the reasoning",
-                    self.not_prefix,
-                )
-            )
-        return sorted(out, key=lambda f: f.level != "error")
+    return Preflight(
+        records=count.n,
+        rendered=count.rendered,
+        tokens=count.tokens,
+        trained_tokens=count.trained,
+        longest=count.longest,
+        max_length=count.limit,
+        over_length=count.over,
+        cut_labels=count.cut,
+        lost=count.lost,
+        untrained=count.untrained,
+        not_prefix=count.not_prefix,
+        template_errors=dict(count.errors),
+        findings=tuple(findings),
+        not_checked=NOT_CHECKED.get(target.name, ()),
+    )

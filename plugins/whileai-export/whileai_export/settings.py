@@ -16,7 +16,12 @@ __all__ = ["trainer_settings"]
 
 
 def trainer_settings(
-    target: Target, kind: str, train: Any = "all", unroll: bool = False, tokens: bool = False
+    target: Target,
+    kind: str,
+    train: Any = "all",
+    unroll: bool = False,
+    tokens: bool = False,
+    arguments: bool = True,
 ) -> dict[str, Any]:
     """Return `{"switches", "enforced", "notes"}` for a file.
 
@@ -26,9 +31,19 @@ def trainer_settings(
         train: What is trained.
         unroll: One sample per turn.
         tokens: The file holds token ids and labels.
+        arguments: The arguments of tool calls are trained as well.
     """
     if kind in ("prompts", "eval"):
         return {"switches": {}, "enforced": True, "notes": []}
+    if not arguments and not tokens:
+        known = trainer_settings(target, kind, train, unroll)
+        how = (
+            "pass tokenizer= to mask them"
+            if (target.name, kind) == ("trl", "sft")
+            else "only to='trl', kind='sft' can, with tokenizer="
+        )
+        note = f"train_arguments=False is not enforced: a message is trained as a whole; {how}"
+        return {**known, "enforced": False, "notes": [*known["notes"], note]}
     if tokens:
         return {
             "switches": {},
@@ -65,4 +80,8 @@ def _trl(kind: str, train: Any, unroll: bool) -> dict[str, Any]:
     split = train != "all" or unroll or kind == "rewarded"
     what = "the assistant turns of the completion" if split else "the assistant turns"
     note = f"set assistant_only_loss=True in SFTConfig: without it TRL trains more than {what}"
+    if kind == "sft" and (unroll or train in ("last", "final")):
+        note += (
+            "; a template without {% generation %} needs it off, and what it prints after the turn is trained as well"
+        )
     return {"switches": {"assistant_only_loss": True}, "enforced": True, "notes": [note]}

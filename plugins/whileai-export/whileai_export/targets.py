@@ -193,19 +193,25 @@ _CHAT_META: Columns = {"task_id": "text", "rollout_id": "text", "reward": "float
 _EVAL: Columns = {"task_id": "text", **MEASURED}
 
 
-def _chat_shapes() -> dict[str, Columns]:
+def _chat_shapes(tools: str) -> dict[str, Columns]:
+    """Return the shapes of OpenAI chat records.
+
+    Args:
+        tools: `text` for trainers that load with `datasets`: they decode JSON text, and no loader of any version
+            merges the schemas of differing tools. `messages` for the platform, which reads a list only.
+    """
     return {
-        "sft": {"messages": "messages", "tools": "messages"},
+        "sft": {"messages": "messages", "tools": tools},
         "preference": {"input": "json", "preferred_output": "messages", "non_preferred_output": "messages"},
-        "prompts": {"messages": "messages", "tools": "messages", "task_id": "text"},
-        "rewarded": {"messages": "messages", "tools": "messages", "task_id": "text", "rollout_id": "text", **REWARDED},
-        "eval": {"messages": "messages", "tools": "messages", **_EVAL},
+        "prompts": {"messages": "messages", "tools": tools, "task_id": "text"},
+        "rewarded": {"messages": "messages", "tools": tools, "task_id": "text", "rollout_id": "text", **REWARDED},
+        "eval": {"messages": "messages", "tools": tools, **_EVAL},
     }
 
 
 TARGETS: dict[str, Target] = {
-    "chat": Target("chat", "openai", "weight", _chat_shapes(), meta=_CHAT_META, optional=("tools", "group")),
-    "openai": Target("openai", "openai", "weight", _chat_shapes(), reasoning="strip", optional=("tools",)),
+    "chat": Target("chat", "openai", "weight", _chat_shapes("text"), meta=_CHAT_META, optional=("tools", "group")),
+    "openai": Target("openai", "openai", "weight", _chat_shapes("messages"), reasoning="strip", optional=("tools",)),
     "trl": Target(
         "trl",
         "hf",
