@@ -706,3 +706,29 @@ def test_rows_of_messages_alone_belong_to_the_task_of_their_first_ask(tmp_path: 
     report = export([*chats, {"reward": 7}, "no row"], tmp_path / "a.jsonl")  # type: ignore[list-item]
     assert len({r["task_id"] for r in lines(tmp_path / "a.jsonl")}) == 2
     assert report.dropped == {"reward is not a number from 0 to 1": 1, "is no row": 1}
+
+
+def test_every_option_of_an_export_is_on_the_command_line(tmp_path: Path) -> None:
+    import argparse
+
+    from whileai_export.command import ExportCommand
+    from whileai_export.options import Options
+
+    given = [
+        "--kind", "sft", "--reasoning", "strip", "--pairs", "whole", "--media", "keep", "--bad-arguments", "drop", "--file", "jsonl",
+        "--train", "last", "--no-train-arguments", "--unroll", "--columns", "a,b", "--as-text", "--shard-bytes", "7", "--no-manifest",
+        "--references",
+    ]  # fmt: skip
+    command, parser = ExportCommand(), argparse.ArgumentParser()
+    command.add_arguments(parser)
+    chosen = command.options(parser.parse_args(["rows.jsonl", *given]))
+    assert set(chosen) | {"tokenizer"} == set(Options.__dataclass_fields__)
+    assert command.options(parser.parse_args(["rows.jsonl"])) == {}
+    assert Options(**chosen).train_arguments is False
+    assert chosen["columns"] == ["a", "b"]
+    assert command.options(parser.parse_args(["rows.jsonl", "--option", "x-y=[1]", "--option", "z=text"])) == {
+        "x_y": [1],
+        "z": "text",
+    }
+    with pytest.raises(ParameterError, match="is no option"):
+        command.options(parser.parse_args(["rows.jsonl", "--option", "nothing"]))

@@ -26,7 +26,7 @@ from whileai_export.targets import TARGETS, Target
 from whileai_kernel.errors import FindingsError, MissingDependencyError, ParameterError, unknown_name
 from whileai_kernel.lifecycle import Finding
 
-__all__ = ["Preflight", "preflight_export"]
+__all__ = ["Preflight", "load_tokenizer", "preflight_export"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,13 @@ class Preflight:
         return f"<pre>{escape(str(self))}</pre>"
 
 
-def _tokenizer(value: Any) -> Any:
+def load_tokenizer(value: Any) -> Any:
+    """Return a tokenizer as it is, or load the one that a name or a path says.
+
+    Raises:
+        ParameterError: There is none.
+        MissingDependencyError: transformers is not installed.
+    """
     if value is None:
         raise ParameterError(
             "preflight needs a tokenizer", fix="pass tokenizer=AutoTokenizer.from_pretrained(...) or a path"
@@ -100,7 +106,7 @@ def _tokenizer(value: Any) -> Any:
         from transformers import AutoTokenizer
     except ImportError as err:
         raise MissingDependencyError(
-            "preflight needs transformers to load a tokenizer", fix='pip install "whileai-export[preflight]"'
+            "loading a tokenizer needs transformers", fix='pip install "whileai-export[preflight]"'
         ) from err
     return AutoTokenizer.from_pretrained(str(value))
 
@@ -154,7 +160,7 @@ def preflight_export(
     if to not in TARGETS:
         unknown_name("target of a preflight", to, TARGETS)
     target = TARGETS[to]
-    tok = _tokenizer(tokenizer)
+    tok = load_tokenizer(tokenizer)
     template = chat_template or getattr(tok, "chat_template", None)
     if not template:
         raise ParameterError(

@@ -93,6 +93,35 @@ def test_convert_writes_what_an_exporter_writes(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out.jsonl").read_text(encoding="utf-8"))["messages"][1]["content"] == "yo"
 
 
+def test_convert_takes_the_options_of_an_export_and_of_the_format(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("whileai_export")
+    source = tmp_path / "chat.jsonl"
+    chat = [
+        {"role": r, "content": c} for r, c in (("user", "a"), ("assistant", "b"), ("user", "c"), ("assistant", "d"))
+    ]
+    source.write_text(json.dumps({"messages": chat, "reward": 1.0, "note": "n"}), encoding="utf-8")
+    options = ["--to", "trl", "--train", "last", "--columns", "chat", "--format", "chat"]
+    assert run(str(source), f"{tmp_path}/out/", *options) == 0
+    (record,) = [json.loads(line) for line in (tmp_path / "out" / "train.jsonl").open(encoding="utf-8")]
+    assert record["completion"] == [chat[-1]]
+    assert json.loads(record["chat"]) == {"note": "n"}
+    assert "assistant_only_loss" in capsys.readouterr().out
+    assert run(str(source), f"{tmp_path}/many/", "--to", "openai", "--unroll", "--shard-bytes", "1") == 0
+    assert len(list((tmp_path / "many").glob("train-*.jsonl"))) == 2
+    with pytest.raises(ParameterError, match="train is for exporters"):
+        run(str(source), str(tmp_path / "rows.jsonl"), "--train", "last")
+    with pytest.raises(ParameterError, match="no option 'nope'"):
+        run(str(source), str(tmp_path / "x.jsonl"), "--to", "trl", "--option", "nope=1")
+    (tmp_path / "t.csv").write_text("mine,yours\nq,a\n", encoding="utf-8")
+    words = ["--from", "prompt_completion", "--param", "prompt=mine", "--param", "completion=yours"]
+    assert run(str(tmp_path / "t.csv"), str(tmp_path / "t.jsonl"), *words) == 0
+    assert read(tmp_path / "t.jsonl")[0]["final_text"] == "a"
+    with pytest.raises(ParameterError, match="is no parameter"):
+        run(str(tmp_path / "t.csv"), str(tmp_path / "u.jsonl"), "--param", "prompt")
+
+
 texts = st.text(alphabet=st.characters(exclude_categories=("Cs",)), min_size=1, max_size=10).map(
     lambda s: s.strip() or "x"
 )
