@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from whileai_simulate.agents import AgentContext
+    from whileai_simulate.audit import UserAudit, audit_user
+    from whileai_simulate.model_user import ModelUser
+    from whileai_simulate.model_writer import ModelWriter
     from whileai_simulate.options import Budget, Options
     from whileai_simulate.outcome import Outcome
-    from whileai_simulate.run import AgentFailedError, SimulatedDataset, asimulate, simulate
+    from whileai_simulate.run import AgentFailedError, SimulatedDataset, UserFailedError, asimulate, simulate
     from whileai_simulate.seeded import honest_agent, seeded_agent
     from whileai_simulate.sizing import recommend
     from whileai_simulate.understanding import preflight
@@ -26,10 +29,15 @@ __all__ = [
     "AgentContext",
     "AgentFailedError",
     "Budget",
+    "ModelUser",
+    "ModelWriter",
     "Options",
     "Outcome",
     "SimulatedDataset",
+    "UserAudit",
+    "UserFailedError",
     "asimulate",
+    "audit_user",
     "honest_agent",
     "preflight",
     "recommend",
@@ -41,10 +49,15 @@ _HOMES = {
     "AgentContext": "agents",
     "AgentFailedError": "run",
     "Budget": "options",
+    "ModelUser": "model_user",
+    "ModelWriter": "model_writer",
     "Options": "options",
     "Outcome": "outcome",
     "SimulatedDataset": "run",
+    "UserAudit": "audit",
+    "UserFailedError": "run",
     "asimulate": "run",
+    "audit_user": "audit",
     "honest_agent": "seeded",
     "preflight": "understanding",
     "recommend": "sizing",

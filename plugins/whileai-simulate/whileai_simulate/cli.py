@@ -20,7 +20,8 @@ class SimulateCommand:
         add(
             "--agent",
             required=True,
-            help="package.module:function, file.py:function or a registered name (seeded, honest)",
+            help="package.module:function, file.py:function, a registered name (seeded, honest) or a model such as "
+            "openai:gpt-5-mini or vllm:qwen3@http://127.0.0.1:8000/v1",
         )
         add("--tools", help="tools: a JSON file of schemas, or package.module:attribute")
         add("--policy", help="text file with the system prompt")
@@ -29,13 +30,25 @@ class SimulateCommand:
         add("--situations", type=int, help="number of tasks")
         add("--repeats", type=int, help="rollouts per task")
         add("--repeat-policy", help="fixed, none, successive or adaptive")
-        add("--judge", help="judge or verifier for successive and adaptive repeats")
+        add(
+            "--judge",
+            help="grades each row: a judge, a verifier, or a model (by --rubric or the reference)",
+        )
+        add("--rubric", help="text file that says what counts, for a --judge that is a model")
+        add("--simulator", help="who words the asks: a model, or a registered writer (default: offline)")
         add("--runs", type=int, default=1, help="repeats of the whole evaluation")
         add("--budget", type=int, help="most rollouts")
         add("--seed", type=int, default=0, help="the same seed and call give the same rows")
         add("--concurrency", type=int, help="rollouts in flight at once")
         add("--deadline", type=float, help="seconds that one rollout may take")
-        add("--user", choices=("none", "scripted"), default="none", help="who answers the agent's questions")
+        add("--user", default="none", help="who answers the agent: none, scripted, or a model such as openai:<model>")
+        add("--patience", type=int, help="answers of the user before it gives up")
+        add("--max-tokens", type=int, help="the run stops before it takes more tokens, of all sides together")
+        add(
+            "--max-usd",
+            type=float,
+            help="the run stops before it costs more US dollars, where prices are known",
+        )
         add("--overwrite", action="store_true", help="replace the output file")
         add("--preflight", action="store_true", help="show what is inferred from tools and policy, and stop")
         add("--quiet", action="store_true", help="print one line and no progress")
@@ -50,8 +63,14 @@ class SimulateCommand:
         if args.preflight:
             sys.stdout.write(f"{preflight(tools, policy, seed=args.seed)}\n")
             return 0
-        named = ("mode", "situations", "repeats", "repeat_policy", "judge", "budget", "concurrency")
+        named = ("mode", "situations", "repeats", "repeat_policy", "concurrency", "simulator")
         call: dict[str, Any] = {k: getattr(args, k) for k in named if getattr(args, k) is not None}
+        limits = {"rollouts": args.budget, "tokens": args.max_tokens, "usd": args.max_usd}
+        if any(v is not None for v in limits.values()):
+            call["budget"] = {k: v for k, v in limits.items() if v is not None}
+        options: dict[str, Any] = {"overwrite": args.overwrite}
+        if args.patience is not None:
+            options["patience"] = args.patience
         if args.deadline is not None:
             call["deadline_s"] = args.deadline
         data = simulate(
@@ -62,7 +81,9 @@ class SimulateCommand:
             seed=args.seed,
             output=args.out,
             progress=False if args.quiet else None,
-            options={"user": args.user, "overwrite": args.overwrite},
+            user=args.user,
+            judge=_judge(args.judge, args.rubric),
+            options=options,
             **call,
         )
         sys.stdout.write(f"{data.report.one_line() if args.quiet else data.report}\n")
@@ -71,6 +92,19 @@ class SimulateCommand:
         if args.out and data.report.stopped is None:
             sys.stdout.write(f"wrote {data.report.rows} rows to {args.out}\n")
         return 0 if data.report.stopped is None else 1
+
+
+def _judge(ref: str | None, rubric: str | None) -> Any:
+    """Return the judge of a reference; with a rubric the reference names the model that judges by it."""
+    if rubric is None:
+        return ref
+    from whileai_kernel.errors import ParameterError
+    from whileai_kernel.registry import make
+
+    if ref is None:
+        raise ParameterError("--rubric needs --judge", why="a model judges by it", fix="add --judge openai:<model>")
+    path = Path(rubric)
+    return make("judges", "judge/rubric", rubric=path.read_text(encoding="utf-8"), model=ref, name=path.stem)
 
 
 def _tools(ref: str | None) -> list[Any]:

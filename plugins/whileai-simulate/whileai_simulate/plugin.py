@@ -16,8 +16,9 @@ def wai_register_agents(register: Any) -> None:
 
 @hookimpl
 def wai_register_writers(register: Any) -> None:
-    """Register the offline writer."""
+    """Register the writers."""
     register("offline", "whileai_simulate.writer:OfflineWriter", summary="Asks from frames; no model, no network.")
+    register("model", "whileai_simulate.model_writer:ModelWriter", summary="Asks of a model, held against the world.")
 
 
 @hookimpl
@@ -30,5 +31,10 @@ def wai_register_verifiers(register: Any) -> None:
 
 @hookimpl
 def wai_register_commands(register: Any) -> None:
-    """Register the command."""
+    """Register the commands."""
     register("simulate", "whileai_simulate.cli:SimulateCommand", summary="Simulate an agent and write the rows.")
+    register(
+        "audit-user",
+        "whileai_simulate.audit_command:AuditUserCommand",
+        summary="Say which failures of a file of rows are the simulated user's.",
+    )
