@@ -37,10 +37,10 @@ def script(messages: Any, tools: Any) -> Completion:
     """Two calls at once, then one that fails, then an answer; arguments are written in an odd way on purpose."""
     results = [m for m in messages if m["role"] == "tool"]
     asked = {0: ["A-1", "A-2"], 2: ["A-3"]}.get(len(results), [])
-    calls = [
-        {"id": f"c{len(results)}{n}", "type": "function", "function": {"name": "get_order", "arguments": f'{{"order_id":"{i}" }}'}}
-        for n, i in enumerate(asked)
-    ]  # fmt: skip
+    calls = []
+    for n, order in enumerate(asked):
+        function = {"name": "get_order", "arguments": f'{{"order_id":"{order}" }}'}
+        calls.append({"id": f"c{len(results)}{n}", "type": "function", "function": function})
     text = "" if calls else " and ".join(m["content"] for m in results)
     message: dict[str, Any] = {"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})}
     usage = {"prompt_tokens": 10 * (len(results) + 1), "completion_tokens": 3}

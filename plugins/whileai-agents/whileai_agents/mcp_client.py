@@ -219,7 +219,8 @@ async def _session(server: Any) -> AsyncIterator[Any]:
     async with contextlib.AsyncExitStack() as stack:
         if url is not None:
             http = need("mcp.client.streamable_http", "mcp")
-            reader, writer, *_ = await stack.enter_async_context(http.streamablehttp_client(url))
+            connect = getattr(http, "streamable_http_client", None) or http.streamablehttp_client
+            reader, writer, *_ = await stack.enter_async_context(connect(url))
         elif plain:
             parameters = mcp.StdioServerParameters(command=words[0], args=words[1:])
             reader, writer = await stack.enter_async_context(mcp.stdio_client(parameters))

@@ -23,7 +23,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from whileai_agents import chat, mcp_server, responses
 from whileai_agents import defaults as d
@@ -40,14 +40,6 @@ from whileai_kernel.registry import resolve
 from whileai_kernel.rows import content_id
 
 __all__ = ["Proxy", "proxy"]
-
-
-@runtime_checkable
-class Listed(Protocol):
-    """A maker of rollouts that can say which ones there are."""
-
-    def listing(self, url: str) -> list[dict[str, Any]]:
-        """Return what `/tasks` answers."""
 
 
 _PATH = re.compile(
@@ -67,7 +59,8 @@ class Proxy:
         port: Port on loopback, or 0 for a free one.
         deadline_s: Seconds for one reply of the model; by default the model's own.
         make_rollout: Called for a rollout that a URL names and nobody made: returns `task`, `index`, `tools`,
-            `call_tool` and `world` for it, or `None` to refuse. By default such a rollout is just recorded.
+            `call_tool` and `world` for it, or `None` to refuse. By default such a rollout is just recorded. Its
+            `listing(url)`, when it has one, answers `/tasks`.
         remember: Conversations kept in memory when there is a file.
     """
 
@@ -230,8 +223,9 @@ class Proxy:
             raise HttpError(404, f"{request.path!r:.80} is not served here", "not_found_error")
         what = found["what"]
         rollout = self._find(found["rollout"]) if found["rollout"] else None
-        if what == "tasks" and rollout is None and isinstance(self._make_rollout, Listed):
-            return Reply.json(self._make_rollout.listing(self._server.url))
+        listing = getattr(self._make_rollout, "listing", None)
+        if what == "tasks" and rollout is None and listing is not None:
+            return Reply.json(listing(self._server.url))
         if what == "mcp" and rollout is not None:
             if not rollout.tools:
                 raise HttpError(404, "this rollout has no tools to serve", "not_found_error")

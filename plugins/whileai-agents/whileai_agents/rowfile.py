@@ -57,8 +57,7 @@ class RowFile:
         places: dict[str, Place] = {}
         self.tasks: dict[str, int] = {}
         offset = 0
-        self._file.seek(0)
-        with os.fdopen(os.dup(self._file.fileno()), "rb") as lines:
+        with self.path.open("rb") as lines:
             for line in lines:
                 if not line.endswith(b"\n"):
                     self.recovered_bytes = len(line)

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from whileai_kernel.errors import ParameterError, PluginError
-from whileai_kernel.registry import resolve
+from whileai_kernel.errors import ParameterError, UnknownNameError
+from whileai_kernel.plugins import manager
+from whileai_kernel.registry import Entry, resolve
 from whileai_kernel.rowio import read_rows
 from whileai_kernel.rows import task_key
 from whileai_kernel.tools import as_tools
@@ -29,20 +30,22 @@ def mock_world(task: Mapping[str, Any]) -> Any:
 
     Raises:
         ParameterError: The task has no world or no tools.
-        PluginError: The plugin that runs such worlds is not installed.
+        UnknownNameError: The plugin that runs such worlds is not installed.
     """
     if not task.get("tools") or not isinstance(task.get("world"), Mapping):
         raise ParameterError(
             f"task {task_key(task)} has no world to serve", why="it needs tools and world", fix="use simulated rows"
         )
-    try:
-        read_domain = resolve("agents", "whileai_simulate.entities:read_domain")
-        world: Any = resolve("agents", "whileai_simulate.world:World")
-    except PluginError as err:
-        raise PluginError(
-            "no plugin here runs simulated worlds", why=str(err.why), fix="pip install whileai-simulate"
-        ) from err
-    return world(read_domain(as_tools(task["tools"])), task["world"])
+    read_domain = _of_simulate("whileai_simulate.entities:read_domain")
+    return _of_simulate("whileai_simulate.world:World")(read_domain(as_tools(task["tools"])), task["world"])
+
+
+def _of_simulate(target: str) -> Any:
+    """Load a part of the plugin that runs simulated worlds, by its name."""
+    plugin = next((p for p in manager().plugins if p.name == "simulate"), None)
+    if plugin is None:
+        raise UnknownNameError("no plugin here runs simulated worlds", fix="pip install whileai-simulate")
+    return Entry("worlds", "mock", plugin, target).load()
 
 
 class Worlds:

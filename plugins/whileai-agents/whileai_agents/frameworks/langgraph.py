@@ -93,6 +93,9 @@ def _bound(graph: Any, rollout: Rollout) -> Any:
         if known is None or not served:
             continue
         runner = copy.copy(node.bound)
+        for attribute, value in vars(node.bound).items():  # methods that it holds are bound to the original
+            if getattr(value, "__self__", None) is node.bound:
+                setattr(runner, attribute, getattr(runner, value.__name__))
         # The node keeps its own options (error handling, wrappers); only the functions behind the names are others.
         runner._tools_by_name = {**known, **{tool.name: _tool(rollout, tool) for tool in served}}
         nodes[name] = node.copy({"bound": runner})
