@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from whileai_verify.defaults import MAX_JSON_SCAN
+from whileai_verify.doubt import second_thought
 
 __all__ = [
     "CodeBlock",
@@ -91,6 +92,26 @@ def boxes(text: str) -> list[Marked]:
             if bare and token.end() > token.start():
                 found.append(Marked(bare.group(), "box", token.start(), True))
     return found
+
+
+_BETWEEN = re.compile(r"[\s$,;&()\[\]\\]*(?:(?:and/or|and|or)\b)?[\s$,;&()\[\]\\]*", re.I)
+_GAP = 40
+
+
+def _side_by_side(text: str, found: list[Marked]) -> list[Marked]:
+    r"""Join boxes with nothing between them but a comma, "and" or "or": they are one answer, `3, 4`."""
+    joined: list[Marked] = []
+    last_end = -1
+    for box in found:
+        at = text.find(box.value, box.start)
+        end = at + len(box.value) + 1
+        if joined and box.start - last_end <= _GAP and _BETWEEN.fullmatch(text, last_end, box.start):
+            before = joined.pop()
+            same = box.value in before.value.split(", ")
+            box = Marked(before.value if same else f"{before.value}, {box.value}", "box", before.start, True)
+        joined.append(box)
+        last_end = end
+    return joined
 
 
 _HASH = re.compile(r"####[ \t]*([^\n]*)")
@@ -174,13 +195,16 @@ def marked_answers(text: str, markers: Sequence[str] | None = None) -> list[Mark
             for token in re.finditer(re.escape(marker), text):
                 found.append(Marked(_after(text, token.end()).strip(), "custom", token.start(), True))
         return sorted(found, key=lambda m: m.start)
-    found += boxes(text)
+    found += _side_by_side(text, boxes(text))
     box_starts = {m.start for m in found}
     for token in _HASH.finditer(text) if "####" in text else ():
         found.append(Marked(token.group(1).strip(), "hash", token.start(), True))
     for token in _PHRASE.finditer(text) if "answer" in text.casefold() else ():
         strong = bool(token["final"] or token["colon"])
-        value = _unpaired(_clause(_after(text, token.end())))
+        line = _after(text, token.end())
+        value = _unpaired(_clause(line))
+        if second_thought(line[line.find(value) + len(value) :]):
+            value = line.strip()
         at = token.start()
         if any(b in box_starts for b in range(token.end(), token.end() + 12)):
             continue  # the box that follows is the answer

@@ -24,7 +24,8 @@ from typing import Any, Literal
 from whileai_kernel.errors import ParameterError
 from whileai_kernel.protocols import Example
 from whileai_verify.defaults import DEADLINE_S, MATH_DIGITS, MATH_REL_TOL, MAX_MATH_CHARS, WORKERS
-from whileai_verify.extract import boxes, marked_answers
+from whileai_verify.doubt import doubtful, open_box
+from whileai_verify.extract import boxes, marked_answers, strip_decoration
 from whileai_verify.mathparse import CannotReadError, parse_answer
 from whileai_verify.number import last_number, read_number
 from whileai_verify.pool import WorkError, WorkTimeoutError, shared_pool
@@ -62,6 +63,16 @@ def _reads(text: str) -> bool:
     return True
 
 
+_REJECTS = re.compile(r"\b(?:reject|discard|ignor|exclud|extraneous|not|without)", re.I)
+
+
+def _rejected(text: str, at: int) -> bool:
+    """Return whether a formula stands in an aside that sets it apart: `$x=3$ (rejecting $x=-1$)`."""
+    line = text[text.rfind("\n", 0, at) + 1 : at]
+    aside = line[line.rfind("(") :] if "(" in line else ""
+    return bool(aside) and ")" not in aside and _REJECTS.search(aside) is not None
+
+
 def math_answer(reply: str) -> str | None:
     """Return the answer of a reply: the last marked one, else the reply when it is nothing else, else its last formula.
 
@@ -78,8 +89,12 @@ def math_answer(reply: str) -> str | None:
     text = reply.strip()
     if "\n" not in text and len(text) <= 200 and _reads(text):
         return text
+    if open_box(text):
+        return None
     tail = text[-20_000:]
-    spans = list(_SPAN.finditer(tail))
+    spans = [m for m in _SPAN.finditer(tail) if not _rejected(tail, m.start())]
+    if spans and doubtful(tail, spans[-1].start(), spans[-1].end()):
+        return None
     if not spans:
         return last_number(text) or (text if len(text) <= 200 else None)
     said = [next(g for g in spans[-1].groups() if g)]
@@ -173,6 +188,8 @@ class MathEqual:
         quick = self._numbers(gold, said)
         if quick is not None:
             return verdict(quick, "equal numbers" if quick else "different numbers")
+        if _written(gold) == _written(said) != "":
+            return verdict(1, "the same text")
         try:
             result = shared_pool(_MODULE, self.workers).call([gold, said, self.options], self.deadline)
         except WorkTimeoutError:
@@ -197,6 +214,11 @@ class MathEqual:
         if a.value == b.value:
             return True
         return False if a.value.denominator == 1 and b.value.denominator == 1 else None
+
+
+def _written(text: str) -> str:
+    """Return an answer without decoration and spaces between tokens: the same text is the same answer, read or not."""
+    return re.sub(r"(?<![A-Za-z\d])\s+|\s+(?![A-Za-z\d])", "", strip_decoration(text))
 
 
 _PLAIN = re.compile(r"\s*[-+−]?\d[\d,]*(?:\.\d+)?\s*")

@@ -6,7 +6,8 @@ process borders and need no algebra system:
 * expressions: `("num", "1/3", digits)`, `("sym", name)`, `("add", a, b)`, `("mul", a, b)`, `("div", a, b)`,
   `("pow", a, b)`, `("neg", a)`, `("pm", a, b)`, `("fn", name, *args)`, `("const", name)`;
 * answers: `("scalar", expr, unit, percent)`, `("list", items)`, `("set", items)`, `("seq", open, close, items)`,
-  `("union", parts)`, `("rel", [expr, op, expr, ...])`, `("matrix", rows)`, `("text", words)`.
+  `("named", names, seq)`, `("union", parts)`, `("without", whole, part)`, `("meet", relations)`,
+  `("rel", [expr, op, expr, ...])`, `("mod", a, b, modulus)`, `("matrix", rows)`, `("text", words)`.
 
 `digits` is the number of decimals written, or `None` for an exact literal. What two trees mean is not decided here.
 
@@ -21,17 +22,8 @@ import re
 from typing import Any
 
 from whileai_verify.extract import strip_decoration
-from whileai_verify.mathtokens import (
-    END,
-    FUNCTIONS,
-    GREEK,
-    RELATIONS,
-    CannotReadError,
-    Token,
-    clean,
-    tokenize,
-    ungroup,
-)
+from whileai_verify.mathexpr import expression
+from whileai_verify.mathtokens import RELATIONS, CannotReadError, Token, clean, tokenize, ungroup
 from whileai_verify.units import UNITS
 
 __all__ = ["CannotReadError", "parse_answer"]
@@ -83,12 +75,20 @@ def parse_answer(text: str) -> Tree:
     Raises:
         CannotReadError: It is not understood as a whole.
     """
-    plain = strip_decoration(text)
+    plain = re.sub(r"(?:\s*\\\\)+\s*$", "", _ANNOUNCED.sub("", strip_decoration(text)))
     matrix = _matrix(plain)
     if matrix is not None:
         return matrix
+    congruence = _MOD.fullmatch(plain)
+    if congruence:
+        sides = [expression(tokenize(clean(congruence[n]))) for n in (1, 2, 3)]
+        return ("mod", *sides)
     cleaned = re.sub(r"(?<=[^.])\.$", "", ungroup(clean(plain)))
     words = _as_words(plain)
+    if words in _NO_SOLUTION:
+        return ("set", [])
+    if words in _EVERY_NUMBER:
+        return _REALS
     try:
         tokens = tokenize(cleaned)
     except CannotReadError:
@@ -102,48 +102,73 @@ def parse_answer(text: str) -> Tree:
     return _answer(tokens)
 
 
+_ANNOUNCED = re.compile(
+    r"^\s*\\(?:text|textbf|mathrm)\s*\{\s*(?:the\s)?(?:final\s)?answer(?:\sis)?\s*:?\s*\}\s*[:=]?\s*(?=\S)", re.I
+)
+_REALS = ("seq", "(", ")", [("scalar", ("neg", ("const", "oo")), "", False), ("scalar", ("const", "oo"), "", False)])
+_NO_SOLUTION = ("no solution", "no solutions", "there is no solution", "empty set", "the empty set")
+_EVERY_NUMBER = ("all real numbers", "all reals", "every real number", "any real number")
+_MOD = re.compile(
+    r"\s*\$?([^=$]+?)(?:\\equiv|≡)([^=$]+?)(?:\\pmod|\\bmod|\\mod|\(\s*(?:\\(?:text|mathrm)\{\s*mod\s*\}|\\bmod|\\mod|mod)|\\mod)"
+    r"\s*\{?\s*(\w+)\s*\}?\s*\)?\s*\$?\s*"
+)
+
+
 def _as_words(text: str) -> str:
     """Return a text of letters and spaces in comparable form, `""` when it is anything else."""
     bare = re.sub(r"\\(?:text|mathrm|textbf|mathbf)\s*\{([^{}]*)\}", r"\1", text).strip().strip(".")
     return " ".join(bare.casefold().split()) if re.fullmatch(r"[A-Za-z][A-Za-z' \-]*", bare) else ""
 
 
-_MATRIX = re.compile(r"\s*\\begin\{([pbBvV]?matrix|array)\}(?:\{[^{}]*\})?(.*)\\end\{\1\}\s*", re.S)
+_MATRIX = re.compile(
+    r"(?P<before>[^&]*?)\\begin\{(?P<kind>[pbBvV]?(?:small)?matrix|array)\}(?:\{[^{}]*\})?(?P<rows>.*)"
+    r"\\end\{(?P=kind)\}\s*",
+    re.S,
+)
 
 
 def _matrix(text: str) -> Tree | None:
-    text = re.sub(r"\\(?:left|right)\s*(?:\\?[()\[\]|.{}])?", "", text) if "\\begin" in text else text
-    m = _MATRIX.fullmatch(text.replace("$", " "))
+    """Read a matrix, one with a factor or a name before it (`\\frac12 M`, `A = M`), or a determinant of numbers."""
+    if "\\begin" not in text:
+        return None
+    text = re.sub(r"\\(?:left|right)\s*(?:\\?[()\[\]|.{}])?", "", text).replace("$", " ")
+    m = _MATRIX.fullmatch(text)
     if m is None:
         return None
-    if m[1] in ("vmatrix", "Vmatrix"):
-        raise CannotReadError("a determinant")
-    if "\\begin" in m[2]:
+    if "\\begin" in m["rows"]:
         raise CannotReadError("a matrix inside a matrix")
-    rows = [r for r in re.split(r"\\\\(?:\[[^\]]*\])?", m[2]) if r.strip()]
-    cells = [[_expression(tokenize(clean(c))) for c in r.split("&")] for r in rows]
+    rows = [r for r in re.split(r"\\\\(?:\[[^\]]*\])?", m["rows"]) if r.strip()]
+    cells = [[expression(tokenize(clean(c))) for c in r.split("&")] for r in rows]
     if not cells or len({len(r) for r in cells}) != 1:
         raise CannotReadError("a matrix whose rows differ in length")
-    return ("matrix", cells)
+    before = re.sub(r"^\s*\\?[A-Za-z]+(?:\^\{?-?\w\}?)?\s*=", "", m["before"]).strip()
+    factor = None
+    if before:
+        factor = ("neg", ("num", "1", None)) if before == "-" else expression(tokenize(clean(before)))
+    if m["kind"][0] in "vV":
+        if len(cells) != len(cells[0]):
+            raise CannotReadError("a determinant that is not square")
+        tree: Tree = ("fn", "det", *[("row", *r) for r in cells])
+        return ("scalar", tree if factor is None else ("mul", factor, tree), "", False)
+    return ("matrix", cells if factor is None else [[("mul", factor, c) for c in r] for r in cells])
 
 
 def _answer(tokens: list[Token]) -> Tree:
     if not _balanced(tokens):
         raise CannotReadError("brackets that do not match")
-    parts = _split(tokens, lambda t: t.kind == "join" or t.text in ("\\lor", "\\vee", ";"))
-    if len(parts) > 1:
-        items = [_answer(_trim(p)) for p in parts if _trim(p)]
-        flat: list[Tree] = []
-        for item in items:
-            flat += item[1] if item[0] == "list" else [item]
-        if len(flat) < 2:
-            raise CannotReadError("a dangling 'or'")
-        return ("list", _spread(flat))
+    joins = [t.text for t in _joins(tokens)]
+    if joins:
+        return _joined(_split(tokens, _is_join), all(j in _AND for j in joins))
     if tokens[0].kind == "let" and len(tokens) > 2 and tokens[1].text == "\\in":
         return _answer(tokens[2:])
     union = _split(tokens, lambda t: t.text == "\\cup")
     if len(union) > 1:
         return ("union", [_answer(p) for p in union])
+    without = _split(tokens, lambda t: t.text in ("\\setminus", "\\backslash"))
+    if len(without) == 1 and tokens[0].text == "\\bbR" and len(tokens) > 1 and tokens[1].text == "-":
+        without = [tokens[:1], tokens[2:]]
+    if len(without) == 2 and all(without):
+        return ("without", _answer(without[0]), _answer(without[1]))
     ratio = _split(tokens, lambda t: t.text == ":")
     if len(ratio) > 1 and all(ratio):
         return ("seq", ":", ":", [_answer(p) for p in ratio])
@@ -151,6 +176,38 @@ def _answer(tokens: list[Token]) -> Tree:
     if len(commas) > 1:
         return ("list", _spread([_answer(p) for p in commas if p]))
     return _single(tokens)
+
+
+_AND = ("and", "\\land", "\\wedge")
+_JOINS = ("\\lor", "\\vee", "\\land", "\\wedge", ";")
+
+
+def _is_join(token: Token) -> bool:
+    return token.kind == "join" or token.text in _JOINS
+
+
+def _joins(tokens: list[Token]) -> list[Token]:
+    """Return the joining tokens outside of every bracket."""
+    found, depth = [], 0
+    for token in tokens:
+        if token.kind in ("op", "cmd"):
+            depth += (token.text in _OPEN) - (token.text in _CLOSE)
+        if depth == 0 and _is_join(token):
+            found.append(token)
+    return found
+
+
+def _joined(parts: list[list[Token]], every_and: bool) -> Tree:
+    """Return the items of `1 or 2`; inequalities that "and" joins are a `meet`: all of them hold."""
+    items = [_answer(_trim(p)) for p in parts if _trim(p)]
+    flat: list[Tree] = []
+    for item in items:
+        flat += item[1] if item[0] == "list" else [item]
+    if len(flat) < 2:
+        raise CannotReadError("a dangling 'or'")
+    if every_and and all(i[0] == "rel" for i in flat) and any(i[1][1] not in ("=", "==") for i in flat):
+        return ("meet", flat)
+    return ("list", _spread(flat))
 
 
 def _trim(tokens: list[Token]) -> list[Token]:
@@ -189,12 +246,7 @@ def _single(tokens: list[Token]) -> Tree:
     if len(tokens) == 1 and tokens[0].text in ("\\emptyset", "\\varnothing"):
         return ("set", [])
     if len(tokens) == 1 and tokens[0].text == "\\bbR":
-        return (
-            "seq",
-            "(",
-            ")",
-            [("scalar", ("neg", ("const", "oo")), "", False), ("scalar", ("const", "oo"), "", False)],
-        )
+        return _REALS
     sides = _relation(tokens)
     if sides is not None:
         return sides
@@ -204,7 +256,10 @@ def _single(tokens: list[Token]) -> Tree:
 def _set(inner: list[Token], commas: list[list[Token]]) -> Tree:
     bar = _split(inner, lambda t: t.text in ("|", "\\mid", ":"))
     if len(bar) == 2 and any(t.text in RELATIONS for t in bar[1]):
-        return _answer(bar[1])
+        texts = [t.text for t in bar[0]]
+        if bar[0] and bar[0][0].kind == "let" and texts[1:] in ([], ["\\in", "\\bbR"]):
+            return _answer(bar[1])
+        raise CannotReadError("a set with a condition")
     return ("set", [_answer(p) for p in commas if p])
 
 
@@ -223,6 +278,9 @@ def _relation(tokens: list[Token]) -> Tree | None:
     chain = _without_approximations(chain)
     if len(chain) == 1:
         return _answer(chain[0])
+    named = _named_tuple(chain) or _named_collection(chain)
+    if named is not None:
+        return named
     if chain[0] == []:
         if chain[1] != "=":
             raise CannotReadError("a relation without a left side")
@@ -240,6 +298,30 @@ def _relation(tokens: list[Token]) -> Tree | None:
     return ("rel", sides)
 
 
+def _named_tuple(chain: list[Any]) -> Tree | None:
+    """Return `(x, y) = (1, 2)` as names with a tuple, or `None`."""
+    if len(chain) != 3 or chain[1] != "=" or not (_enclosed(chain[0]) and _enclosed(chain[2])):
+        return None
+    names = _split(chain[0][1:-1], lambda t: t.text == ",")
+    values = _split(chain[2][1:-1], lambda t: t.text == ",")
+    if len(names) < 2 or len(names) != len(values) or chain[0][0].text != "(" or chain[2][0].text != "(":
+        return None
+    symbols = [expression(n) for n in names]
+    if any(s[0] != "sym" for s in symbols) or len(set(symbols)) != len(symbols):
+        return None
+    return ("named", symbols, ("seq", "(", ")", [_answer(v) for v in values]))
+
+
+def _named_collection(chain: list[Any]) -> Tree | None:
+    r"""Return the collection of `S = \{1, 2\}` or `D = [0, 1)`, or `None` for a relation of expressions."""
+    if len(chain) != 3 or chain[1] != "=" or len(chain[0]) != 1 or chain[0][0].kind != "let":
+        return None
+    if not any(t.text in (",", "\\cup", "\\setminus", "\\emptyset", "\\varnothing", "\\{") for t in chain[2]):
+        return None
+    right = _answer(chain[2])
+    return right if right[0] in ("seq", "set", "union", "without") else None
+
+
 def _without_approximations(chain: list[Any]) -> list[Any]:
     """Cut a chain before its approximations, unless a name alone stands before them: `x \\approx 4.24`."""
     for at in range(1, len(chain), 2):
@@ -254,11 +336,17 @@ def _without_approximations(chain: list[Any]) -> list[Any]:
 
 def _applied(tokens: list[Token]) -> str:
     """Return `f(x)` for the left side of a definition, `""` otherwise."""
-    if len(tokens) >= 4 and tokens[0].kind == "let" and tokens[1].text == "(" and tokens[-1].text == ")":
-        inner = tokens[2:-1]
+    texts = [t.text for t in tokens]
+    inverse = "^-1" if texts[1:6] == ["^", "{", "-", "1", "}"] else ""
+    at = 6 if inverse else 1
+    if len(tokens) >= at + 3 and tokens[0].kind == "let" and texts[at] == "(" and texts[-1] == ")":
+        inner = tokens[at + 1 : -1]
         if all(t.kind == "let" or t.text == "," for t in inner):
-            return tokens[0].text + "(" + "".join(t.text for t in inner) + ")"
+            return texts[0] + inverse + "(" + "".join(t.text for t in inner) + ")"
     return ""
+
+
+_ANGULAR = frozenset(("\\sin", "\\cos", "\\tan", "\\cot", "\\sec", "\\csc"))
 
 
 def _scalar(tokens: list[Token]) -> Tree:
@@ -270,325 +358,33 @@ def _scalar(tokens: list[Token]) -> Tree:
         unit, tokens = tail
     if tokens and tokens[-1].text == "%":
         percent, tokens = True, tokens[:-1]
-    return ("scalar", _expression(tokens), unit, percent)
+    tree = expression(tokens)
+    if not unit and any(t.text == "\\circ" for t in tokens) and not any(t.text in _ANGULAR for t in tokens):
+        tree, unit = ("div", ("mul", tree, ("num", "180", None)), ("const", "pi")), "degree"  # a sum of angles
+    return ("scalar", tree, unit, percent)
 
 
 def _unit_tail(tokens: list[Token]) -> tuple[str, list[Token]] | None:
     """Return the unit at the end (`5 cm`, `5 cm^2`, `5 km/h`, `90^\\circ`) and the tokens before it."""
     texts = [t.text for t in tokens]
-    for size, pattern in ((4, ["^", "{", "\\circ", "}"]), (2, ["^", "\\circ"])):
-        if len(tokens) > size and texts[-size:] == pattern:
-            return "degree", tokens[:-size]
+    scale = {"C": "celsius", "F": "fahrenheit"}.get(texts[-1] if texts else "", "")
+    ends = 1 if scale else 0
+    for pattern in (["^", "{", "\\circ", "}"], ["^", "\\circ"]):
+        size = len(pattern)
+        if len(tokens) > size + ends and texts[len(texts) - size - ends : len(texts) - ends] == pattern:
+            rest = tokens[: -size - ends]
+            if not any(t.text in _ANGULAR or t.text == "\\circ" for t in rest):
+                return scale or "degree", rest
+    if len(texts) > 1 and texts[-1] == "\\min":
+        return "minute", tokens[:-1]
     first = next((n for n, t in enumerate(tokens) if t.kind == "unit"), None)
     if first is None or first == 0:
         return None
-    unit = "".join("per" if t == "/" else t for t in texts[first:] if t not in "{}").replace("per", "/")
+    if texts[first - 2 : first] == ["\\frac", "{"] and first > 2:
+        first -= 2
+        unit = re.sub(r"^\\frac\{([^{}]*)\}\{([^{}]*)\}$", r"\1/\2", "".join(texts[first:]))
+    else:
+        unit = "".join("per" if t == "/" else t for t in texts[first:] if t not in "{}").replace("per", "/")
     if unit in UNITS or re.fullmatch(r"[a-z ]+(?:\^-?[1-4])?(?:/[a-z]+(?:\^[1-4])?)?", unit):
         return unit, tokens[:first]
     raise CannotReadError("an unknown unit")
-
-
-def _expression(tokens: list[Token]) -> Tree:
-    parser = _Parser(tokens)
-    tree = parser.sum()
-    if parser.peek() is not END:
-        raise CannotReadError(f"{parser.peek().text!r} after the expression")
-    return tree
-
-
-_MAX_DEPTH = 60
-
-
-class _Parser:
-    """Recursive descent over the tokens of one expression."""
-
-    def __init__(self, tokens: list[Token]) -> None:
-        self.tokens, self.at, self.depth = tokens, 0, 0
-
-    def peek(self, ahead: int = 0) -> Token:
-        return self.tokens[self.at + ahead] if self.at + ahead < len(self.tokens) else END
-
-    def take(self, text: str | None = None) -> Token:
-        token = self.peek()
-        if token is END or (text is not None and token.text != text):
-            raise CannotReadError(f"{token.text!r} where {text or 'something'!r} should stand")
-        self.at += 1
-        return token
-
-    def sum(self) -> Tree:
-        self.depth += 1
-        if self.depth > _MAX_DEPTH:
-            raise CannotReadError("nested too deeply")
-        token = self.peek()
-        if token.text in ("\\pm", "\\mp"):
-            self.take()
-            tree: Tree = ("pm", ("num", "0", None), self.product(), token.text == "\\pm")
-        else:
-            tree = self.product()
-        while self.peek().text in ("+", "-", "\\pm", "\\mp"):
-            op = self.take().text
-            right = self.product()
-            if op in ("\\pm", "\\mp"):
-                tree = ("pm", tree, right, op == "\\pm")
-            else:
-                tree = ("add", tree, right if op == "+" else ("neg", right))
-        self.depth -= 1
-        return tree
-
-    def product(self) -> Tree:
-        tree = self.unary()
-        while True:
-            token = self.peek()
-            if token.text in ("*", "\\cdot", "\\times", "\\ast"):
-                self.take()
-                tree = ("mul", tree, self.unary())
-            elif token.text in ("/", "\\div"):
-                self.take()
-                tree = ("div", tree, self.unary())
-            elif self.starts(token):
-                if token.kind in ("num", "rep") and self.tokens[self.at - 1].kind in ("num", "rep"):
-                    raise CannotReadError("two numbers side by side")
-                tree = ("mul", tree, self.power())
-            else:
-                return tree
-
-    def starts(self, token: Token) -> bool:
-        """Return whether a token can begin a factor of an implicit product."""
-        if token.kind in ("num", "rep", "let"):
-            return True
-        if token.kind == "cmd":
-            name = token.text[1:]
-            return name in FUNCTIONS or name in GREEK or name in (
-                "frac", "binom", "dbinom", "tbinom", "pi", "infty", "imath", "lfloor", "lceil", "vert", "lvert"
-            )  # fmt: skip
-        return token.text in ("(", "{", "[")
-
-    def unary(self) -> Tree:
-        if self.peek().text in ("-", "+"):
-            minus = self.take().text == "-"
-            self.depth += 1
-            if self.depth > _MAX_DEPTH:
-                raise CannotReadError("nested too deeply")
-            tree = self.unary()
-            self.depth -= 1
-            return ("neg", tree) if minus else tree
-        return self.power()
-
-    def power(self) -> Tree:
-        base = self.postfix()
-        if self.peek().text == "^":
-            self.take()
-            exponent = self.script()
-            base = ("pow", base, exponent)
-            if self.peek().text == "!":
-                self.take()
-                base = ("fn", "factorial", base)
-            if self.peek().text == "^":
-                raise CannotReadError("two exponents")
-        return base
-
-    def script(self) -> Tree:
-        """Read what follows `^` or `_`: a group, or one token (`2^10` in plain text takes the whole number)."""
-        token = self.peek()
-        if token.text == "{":
-            return self.group("{", "}")
-        if token.text == "-":
-            self.take()
-            return ("neg", self.script())
-        tree = self.postfix()
-        if self.peek().text == "^":
-            self.take()
-            tree = ("pow", tree, self.script())
-        return tree
-
-    def group(self, left: str, right: str) -> Tree:
-        self.take(left)
-        tree = self.sum()
-        self.take(right)
-        return tree
-
-    def postfix(self) -> Tree:
-        tree = self.primary()
-        while self.peek().text == "!":
-            self.take()
-            tree = ("fn", "factorial", tree)
-        return tree
-
-    def primary(self) -> Tree:
-        token = self.peek()
-        if token.kind in ("num", "rep"):
-            return self.number()
-        if token.kind == "let":
-            return self.symbol()
-        if token.text in ("(", "[", "{"):
-            close = {"(": ")", "[": "]", "{": "}"}[token.text]
-            return self.group(token.text, close)
-        if token.text in ("|", "\\vert", "\\lvert", "\\|"):
-            self.take()
-            tree = self.sum()
-            if self.peek().text not in ("|", "\\vert", "\\rvert", "\\|"):
-                raise CannotReadError("an open bar")
-            self.take()
-            return ("fn", "abs", tree)
-        if token.text in ("\\lfloor", "\\lceil"):
-            close = "\\r" + token.text[2:]
-            return ("fn", "floor" if token.text == "\\lfloor" else "ceil", self.group(token.text, close))
-        if token.kind == "cmd":
-            return self.command()
-        raise CannotReadError(f"{token.text!r}")
-
-    def number(self) -> Tree:
-        token = self.take()
-        if token.kind == "rep":
-            return ("num", _repeating(token.text), None)
-        if self.peek().text == "_":
-            self.take()
-            base = self.script()
-            if base[0] != "num" or "." in token.text or not base[1].isdigit() or not 2 <= int(base[1]) <= 36:
-                raise CannotReadError("a number with a subscript")
-            try:
-                return ("num", str(int(token.text, int(base[1]))), None)
-            except ValueError:
-                raise CannotReadError("a digit outside of its base") from None
-        mixed = self.mixed(token)
-        if mixed is not None:
-            return mixed
-        return ("num", token.text.rstrip("."), _decimals(token.text))
-
-    def mixed(self, token: Token) -> Tree | None:
-        """Return a mixed number: digits before `\\frac{1}{2}`, or `1 1/2`, with a proper fraction of digits."""
-        if not token.text.isdigit():
-            return None
-        nxt = [self.peek(n) for n in range(7)]
-        texts = [t.text for t in nxt]
-        top = bottom = ""
-        if texts[0] == "\\frac" and texts[1] == "{" and texts[3] == "}" and texts[4] == "{" and texts[6] == "}":
-            top, bottom, used = texts[2], texts[5], 7
-        elif texts[0] == "\\frac" and re.fullmatch(r"\d\d", texts[1]):
-            top, bottom, used = texts[1][0], texts[1][1], 2
-        elif nxt[0].kind == "num" and texts[1] == "/" and nxt[2].kind == "num":
-            top, bottom, used = texts[0], texts[2], 3
-        if not (top.isdigit() and bottom.isdigit()) or not int(top) < int(bottom):
-            return None
-        self.at += used
-        return ("add", ("num", token.text, None), ("div", ("num", top, None), ("num", bottom, None)))
-
-    def symbol(self) -> Tree:
-        name = self.take().text
-        if name == "e":
-            return ("const", "e")
-        if name == "i":
-            return ("const", "i")
-        return ("sym", name + self.subscript())
-
-    def subscript(self) -> str:
-        mark = ""
-        if self.peek().text == "_":
-            self.take()
-            if self.peek().text == "{":
-                self.take()
-                while self.peek().text not in ("}", ""):
-                    mark += self.take().text
-                self.take("}")
-            else:
-                mark = self.take().text
-            mark = "_" + mark
-        while self.peek().text == "'":
-            mark += self.take().text
-        return mark
-
-    def command(self) -> Tree:
-        name = self.take().text[1:]
-        if name == "frac":
-            return ("div", self.argument(), self.argument())
-        if name in ("binom", "dbinom", "tbinom"):
-            return ("fn", "binomial", self.argument(), self.argument())
-        if name == "pi":
-            return ("const", "pi")
-        if name == "infty":
-            return ("const", "oo")
-        if name == "imath":
-            return ("const", "i")
-        if name in GREEK:
-            return ("sym", name + self.subscript())
-        if name == "sqrt":
-            return self.root()
-        if name in FUNCTIONS:
-            return self.function(FUNCTIONS[name])
-        raise CannotReadError(f"the command \\{name}")
-
-    def argument(self) -> Tree:
-        """Read one argument of a LaTeX command: a group, or a single digit or letter."""
-        token = self.peek()
-        if token.text == "{":
-            return self.group("{", "}")
-        if token.kind == "num" and len(token.text) > 1 and token.text.isdigit():
-            self.tokens = [
-                *self.tokens[: self.at],
-                *[Token(("num", c)) for c in token.text],
-                *self.tokens[self.at + 1 :],
-            ]
-        if self.peek().kind == "num":
-            return ("num", self.take().text, None)
-        return self.primary()
-
-    def root(self) -> Tree:
-        degree: Tree | None = None
-        if self.peek().text == "[":
-            degree = self.group("[", "]")
-        inner = self.argument() if self.peek().text != "(" else self.group("(", ")")
-        return ("fn", "root", inner, degree or ("num", "2", None))
-
-    def function(self, name: str) -> Tree:
-        base: Tree | None = None
-        exponent: Tree | None = None
-        for _ in range(2):
-            if self.peek().text == "_" and name == "log" and base is None:
-                self.take()
-                base = self.argument() if self.peek().text == "{" or self.peek().kind == "num" else self.postfix()
-            elif self.peek().text == "^" and exponent is None:
-                self.take()
-                exponent = self.script()
-        args = self.call()
-        if exponent == ("neg", ("num", "1", None)):
-            if name not in ("sin", "cos", "tan"):
-                raise CannotReadError("an inverse of that function")
-            return ("fn", "a" + name, *args)
-        tree: Tree = ("fn", name, *args, *([base] if base is not None else []))
-        if name == "log" and base is not None:
-            tree = ("fn", "logb", args[0], base)
-        return tree if exponent is None else ("pow", tree, exponent)
-
-    def call(self) -> list[Tree]:
-        """Read the argument of a function: brackets, or the factors that follow without an operator."""
-        if self.peek().text == "(":
-            self.take()
-            args = [self.sum()]
-            while self.peek().text == ",":
-                self.take()
-                args.append(self.sum())
-            self.take(")")
-            return args
-        if self.peek().text == "-":
-            self.take()
-            return [("neg", self.power())]
-        tree = self.power()
-        while self.starts(self.peek()) and self.peek().text[1:] not in FUNCTIONS:
-            tree = ("mul", tree, self.power())
-        return [tree]
-
-
-def _decimals(text: str) -> int | None:
-    if "." not in text and "e" not in text.lower():
-        return None
-    head, _, exponent = text.lower().partition("e")
-    return max(0, len(head.partition(".")[2]) - int(exponent or 0))
-
-
-def _repeating(text: str) -> str:
-    m = re.fullmatch(r"(\d+)\.(\d*)(?:\\overline|\\bar|\\dot)?\s*[({](\d+)[)}]", text)
-    if m is None:
-        raise CannotReadError("a repeating decimal")
-    whole, head, repeat = m.groups()
-    top = int(whole + head + repeat) - int(whole + head)
-    return f"{top}/{(10 ** len(repeat) - 1) * 10 ** len(head)}"

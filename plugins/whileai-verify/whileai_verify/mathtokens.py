@@ -52,7 +52,7 @@ RELATIONS = {
 _TOKEN = re.compile(
     r"\s*(?:(?P<rep>\d+\.\d*(?:\\overline\s*\{\d+\}|\\bar\s*\{\d+\}|\\dot\s*\{\d\}|\(\d+\)(?!\d)))"
     r"|(?P<num>\d+(?:\.\d+)?(?:[eE][+-]?\d+(?![A-Za-z]))?|\.\d+|\d+\.(?!\d))"
-    r"|(?P<text>\x01[^\x02]*\x02)"
+    r"|(?P<text>\x01[^\x02]*\x02)|(?P<name>\x03[^\x04]*\x04)"
     r"|(?P<cmd>\\(?:[A-Za-z]+|[{}|%$&#_\\]))"
     r"|(?P<word>[A-Za-z]{2,})|(?P<let>[A-Za-z])"
     r"|(?P<op>\*\*|<=|>=|!=|==|\|\||[-+*/^_!()\[\]{}|=<>,;:%&'])|(?P<bad>\S))"
@@ -93,8 +93,58 @@ def clean(text: str) -> str:
     text = re.sub(r"\\(?:left|right)\s*([.])", " ", text)
     text = _NAMED.sub(lambda m: f"\x01{m[1]}\x02", text)
     text = re.sub(r"\\mathbb\s*\{?\s*([A-Z])\s*\}?", r"\\bb\1 ", text)
-    text = _DROP.sub(" ", text)
+    text = _plain_notation(_names(_DROP.sub(" ", text)))
     return re.sub(r"\s+", " ", text).strip()
+
+
+_MARKED = re.compile(
+    r"\\(vec|hat|widehat|bar|overline|overrightarrow|tilde)\s*(?:\{\s*([A-Za-z]{1,3})\s*\}|([A-Za-z])(?![A-Za-z]))"
+    r"|\\(angle|triangle)\s*\{?\s*([A-Z]{1,4})(?![A-Za-z])\s*\}?"
+)
+_DERIVATIVE = re.compile(
+    r"\\frac\s*\{\s*d(\^\s*\{?\d\}?)?\s*([A-Za-z])\s*\}\s*\{\s*d\s*([A-Za-z])\s*(\^\s*\{?\d\}?)?\s*\}|\bd([a-z])/d([a-z])\b"
+)
+_OPERATOR = re.compile(
+    r"\\frac\s*\{\s*(?:d|\\partial)(?![A-Za-z\d])[^{}]*(?:\{[^{}]*\}[^{}]*)?\}\s*\{\s*(?:d|\\partial)\s*[A-Za-z](?:\^\s*\{?\d\}?)?\s*\}|\bd/d[a-z]\b"
+)
+
+
+def _names(text: str) -> str:
+    r"""Mark what is one name though it is written with several signs: `\vec{v}`, `\overline{AB}`, `dy/dx`."""
+
+    def named(m: re.Match[str]) -> str:
+        return f"\x03{m[1] or m[4]} {m[2] or m[3] or m[5]}\x04"
+
+    def derivative(m: re.Match[str]) -> str:
+        order = re.sub(r"\D", "", m[1] or "")
+        if order != re.sub(r"\D", "", m[4] or ""):
+            raise CannotReadError("a derivative")
+        return f"\x03d{order}{m[2] or m[5]}/d{m[3] or m[6]}{order}\x04"
+
+    text = _DERIVATIVE.sub(derivative, _MARKED.sub(named, text))
+    if _OPERATOR.search(text):
+        raise CannotReadError("a derivative")
+    return text
+
+
+_ELLIPSIS = re.compile(r"(?<![\d.])(\d+\.\d*?)(\d{1,3}?)(\2+)\s*(?:\.\.\.|…|\\[lc]?dots(?![A-Za-z]))(?!\s*[\d,])")
+_UNION = re.compile(r"([(\[][^()\[\]]*,[^()\[\]]*[)\]])\s*U\s*(?=[(\[][^()\[\]]*,)")
+_BASES = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}
+
+
+def _plain_notation(text: str) -> str:
+    """Rewrite what plain text writes in its own way: `log2(8)`, `3 x 10^5`, `(1,2) U (3,4)`, `0.333...`."""
+    text = re.sub(r"\blog(2|10)\s*\(", r"log_{\1}(", text)
+    text = re.sub(r"(?<=\d)\s*[xX]\s*(?=10\s*\^)", r"\\times ", text)
+    if "U" in text:
+        text = _UNION.sub(r"\1\\cup ", _UNION.sub(r"\1\\cup ", text))
+    text = re.sub(r"(\d\.\d*)\\dot\s*\{?(\d)\}?(\d*)\\dot\s*\{?(\d)\}?", r"\1(\2\3\4)", text)
+    text = re.sub(r"(?<=\d)_\s*\{?\s*\x01(\w+)\x02\s*\}?", lambda m: f"_{{{_BASES.get(m[1], m[1])}}}", text)
+
+    def repeats(m: re.Match[str]) -> str:
+        return f"{m[1]}({m[2]})" if len(m[2]) + len(m[3]) >= 3 else m.group()
+
+    return _ELLIPSIS.sub(repeats, text) if "..." in text or "…" in text or "dots" in text else text
 
 
 def ungroup(text: str) -> str:
@@ -129,6 +179,8 @@ def tokenize(text: str) -> list[Token]:
             raise CannotReadError(f"the character {value!r}")
         if kind == "text":
             tokens += _text_tokens(value[1:-1])
+        elif kind == "name":
+            tokens.append(Token(("let", value[1:-1])))
         elif kind == "word":
             tokens += _word_tokens(value)
         else:

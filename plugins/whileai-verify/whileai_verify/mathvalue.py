@@ -59,6 +59,8 @@ def to_sympy(tree: Tree) -> Any:
         return a / b
     if head == "pow":
         return _power(to_sympy(tree[1]), to_sympy(tree[2]))
+    if head == "fn" and tree[1] == "det":
+        return sympy.Matrix([[to_sympy(cell) for cell in row[1:]] for row in tree[2:]]).det()
     if head == "fn":
         return _function(tree[1], [to_sympy(t) for t in tree[2:]])
     raise CannotReadError(f"{head} in an expression")
@@ -203,8 +205,10 @@ def _rounds(tree: Tree, value: Any, digits: int) -> bool:
     significant = len(str(abs(literal.numerator * 10 ** tree[2] // literal.denominator)).lstrip("0"))
     if significant < digits:
         return False
-    gap = abs(mpmath.mpf(literal.numerator) / literal.denominator - value)
-    return bool(gap < mpmath.mpf(10) ** -tree[2])
+    with mpmath.workdps(CONSTANT_DIGITS + 10):
+        written = mpmath.mpf(literal.numerator) / literal.denominator
+        gap, step = abs(written - value), mpmath.mpf(10) ** -tree[2]
+        return bool(gap <= step / 2 or (gap < step and abs(written) < abs(value)))
 
 
 def same_function(x: Any, y: Any, rel_tol: float) -> bool:

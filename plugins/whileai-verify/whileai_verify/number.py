@@ -21,6 +21,7 @@ from typing import Any, Literal
 from whileai_kernel.errors import ParameterError
 from whileai_kernel.protocols import Example
 from whileai_verify.defaults import ABS_TOL, FLOAT_NOISE, MAX_EXPONENT, MAX_NUMBER_CHARS, REL_TOL
+from whileai_verify.doubt import doubtful, open_box
 from whileai_verify.extract import marked_answer, strip_decoration
 from whileai_verify.rowview import (
     MISSING,
@@ -208,6 +209,8 @@ def last_number(text: str) -> str | None:
     if not tokens:
         return None
     last = tokens[-1]
+    if doubtful(text, last.start(), last.end()):
+        return None
     if len(tokens) > 1 and _HEDGE.match(text[tokens[-2].end() : last.start()]):
         return None
     follow = text[last.end() :]
@@ -296,7 +299,7 @@ class Numeric:
             return None
         if len(reply) <= MAX_NUMBER_CHARS.value and read_number(reply, decimal_comma=self.decimal_comma):
             return reply
-        return last_number(reply)
+        return None if open_box(reply) else last_number(reply)
 
     def __call__(self, row: Mapping[str, Any]) -> Verdict:
         """Return the verdict on one row."""

@@ -9,24 +9,17 @@ with variables at random real and complex points to 30 digits. Unread sides are 
 from __future__ import annotations
 
 import random
+import re
 from fractions import Fraction
 from typing import Any
 
-import math_verify  # loaded before the first deadline runs
 import mpmath  # type: ignore[import-untyped,import-not-found,unused-ignore]
 import sympy  # type: ignore[import-untyped,import-not-found,unused-ignore]
-from latex2sympy2_extended import latex2sympy  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
+from whileai_verify.mathlibrary import by_library
 from whileai_verify.mathparse import CannotReadError, parse_answer
-from whileai_verify.mathvalue import (
-    CONSTANT_DIGITS,
-    Options,
-    number_of,
-    same,
-    same_function,
-    to_sympy,
-    value_at,
-)
+from whileai_verify.mathsets import flip, has_symbol, pieces, same_sets, variable
+from whileai_verify.mathvalue import Options, same, same_function, to_sympy, value_at
 from whileai_verify.units import UNITS
 
 Tree = tuple[Any, ...]
@@ -44,69 +37,169 @@ def work(argument: Any) -> dict[str, Any]:
         a = parse_answer(gold)
         _check(a)
     except (CannotReadError, RecursionError) as error:
-        return _library(gold, said, str(error), opt)
+        return by_library(gold, said, str(error))
     try:
         b = parse_answer(said)
+        a, b = _with_letter_unit(a, b, gold), _with_letter_unit(b, a, said)
         equal = _equal(a, b, opt)
     except (CannotReadError, RecursionError) as error:
         if a[0] == "text":
             return {"said": str(error)}
-        return _library(gold, said, str(error), opt, gold_read=True)
+        return by_library(gold, said, str(error), gold_read=True)
     return {"equal": equal}
 
 
 def _check(tree: Tree) -> None:
     """Raise `CannotReadError` for a reference that cannot be evaluated."""
     tree = _expand(tree)
-    for item in tree[1] if tree[0] in ("set", "list") else [tree]:
-        if item[0] == "scalar":
-            to_sympy(item[1])
+    head = tree[0]
+    if head == "scalar":
+        to_sympy(tree[1])
+    elif head == "rel":
+        for side in tree[1][::2]:
+            to_sympy(side)
+    elif head == "matrix":
+        for cell in (c for row in tree[1] for c in row):
+            to_sympy(cell)
+    elif head == "seq":
+        for item in tree[3]:
+            _check(item)
+    elif head in ("set", "list", "union", "meet"):
+        for item in tree[1]:
+            _check(item)
+
+
+_LETTER_UNIT = re.compile(r"(.*[\d}).])\s*(?:\\[ ,]|~)?\s*(m|g|s|h|l|L|m/s|(?:m|s)\^\{?[23]\}?)\s*")
+
+
+def _with_letter_unit(tree: Tree, other: Tree, text: str) -> Tree:
+    """Read `5000 g` as grams where the other answer has a unit of the same dimension; elsewhere `g` is a variable."""
+    if tree[0] != "scalar" or tree[2] or other[0] != "scalar" or other[2] not in UNITS:
+        return tree
+    m = _LETTER_UNIT.fullmatch(text.strip().strip("$").strip())
+    unit = "" if m is None else re.sub(r"[{}]", "", m[2]).lower()
+    if m is None or unit not in UNITS or UNITS[unit][0] != UNITS[other[2]][0]:
+        return tree
+    number = parse_answer(m[1])
+    return ("scalar", number[1], unit, False) if number[0] == "scalar" and not number[2] else tree
 
 
 def _equal(a: Tree, b: Tree, opt: Options) -> bool:
     """Return whether two answers are equal; the order of the arguments does not matter."""
     a, b = _name_first(_expand(a)), _name_first(_expand(b))
+    if "text" in (a[0], b[0]) or "mod" in (a[0], b[0]):
+        return a[0] == b[0] and (_congruent(a, b, opt) if a[0] == "mod" else bool(a == b))
+    if "named" in (a[0], b[0]):
+        return _named_tuples(a, b, opt) if a[0] == "named" else _named_tuples(b, a, opt)
     if a[0] == "rel" and b[0] != "rel":
         return _relation_and_other(a, b, opt)
     if b[0] == "rel" and a[0] != "rel":
         return _relation_and_other(b, a, opt)
     if a[0] == "rel":
         return _relations(a, b, opt)
-    if "text" in (a[0], b[0]):
-        return bool(a == b)
     if a[0] == "scalar" and b[0] == "scalar":
         return _scalars(a, b, opt)
+    if "matrix" in (a[0], b[0]):
+        return _matrices(a, b, opt) if a[0] == "matrix" else _matrices(b, a, opt)
     bags = ("set", "list")
     if a[0] in bags and b[0] in bags:
         return _bags(a, b, opt)
+    if _sets(a, b, opt):
+        return True
     for one, other in ((a, b), (b, a)):
         if one[0] == "set" and len(one[1]) == 1 and other[0] == "scalar":
             return _equal(one[1][0], other, opt)
-    x, y = _solution_set(a), _solution_set(b)
-    if x is not None and y is not None:
-        return _same_sets(x, y, opt)
+        if one[0] == "list" and other[0] == "seq" and other[1:3] == ("(", ")"):
+            return _assignments(one) is not None and _named_tuples(_assignments(one) or one, other, opt)
+        if one[0] == "meet" and other[0] in (*bags, "meet"):
+            return _bags(("list", one[1]), ("list", other[1]), opt) if variable(one) is None else False
     if a[0] == "seq" and b[0] == "seq":
+        if a[1] == b[1] == ":":
+            return _proportion(a, b, opt)
         return (a[1], a[2], len(a[3])) == (b[1], b[2], len(b[3])) and all(
             _equal(p, q, opt) for p, q in zip(a[3], b[3], strict=True)
         )
-    if a[0] == "matrix" and b[0] == "seq":
-        a, b = b, a
-    if a[0] == "seq" and b[0] == "matrix":
-        rows = _as_matrix(a)
-        return rows is not None and _equal(("matrix", rows), b, opt)
-    if a[0] == "matrix" and b[0] == "matrix":
-        return len(a[1]) == len(b[1]) and all(
-            len(p) == len(q) and all(same(u, v, opt) for u, v in zip(p, q, strict=True))
-            for p, q in zip(a[1], b[1], strict=True)
-        )
     return False
+
+
+def _sets(a: Tree, b: Tree, opt: Options) -> bool:
+    """Return whether both answers are sets of real numbers, about the same variable if they name one, and equal."""
+    x, y = pieces(a), pieces(b)
+    if x is None or y is None:
+        return False
+    named = [variable(t) for t in (a, b) if t[0] in ("rel", "list", "meet")]
+    return len(set(named)) <= 1 and same_sets(x, y, opt)
+
+
+def _proportion(a: Tree, b: Tree, opt: Options) -> bool:
+    """Compare ratios: `6:8` is `3:4`."""
+    p, q = a[3], b[3]
+    if len(p) != len(q) or not all(i[0] == "scalar" and not i[2] and not i[3] for i in [*p, *q]):
+        return False
+    pairs = [(i, j) for i in range(len(p)) for j in range(i)]
+    zero = ("num", "0", None)
+    if all(same(i[1], zero, opt) for i in p) or all(same(i[1], zero, opt) for i in q):
+        return False
+    return all(same(("mul", p[i][1], q[j][1]), ("mul", p[j][1], q[i][1]), opt) for i, j in pairs)
+
+
+def _congruent(a: Tree, b: Tree, opt: Options) -> bool:
+    """Compare `x = 3 (mod 7)` with `x = 10 (mod 7)`."""
+    if not (same(a[1], b[1], opt) and same(a[3], b[3], opt)):
+        return False
+    difference = to_sympy(("div", ("add", a[2], ("neg", b[2])), a[3]))
+    return bool(difference.is_Integer)
+
+
+def _assignments(tree: Tree) -> Tree | None:
+    """Return `x = 1, y = 2` as names with a tuple, for letters that follow each other in the alphabet, or `None`."""
+    if not all(i[0] == "rel" and len(i[1]) == 3 and _assigned(i) is not None for i in tree[1]):
+        return None
+    items = sorted(tree[1], key=lambda i: str(i[1][0][1]))
+    letters = [i[1][0][1] for i in items]
+    if any(len(n) != 1 for n in letters) or [ord(n) for n in letters] != list(
+        range(ord(letters[0]), ord(letters[0]) + len(letters))
+    ):
+        return None
+    return ("named", [i[1][0] for i in items], ("seq", "(", ")", [_assigned(i) for i in items]))
+
+
+def _named_tuples(a: Tree, b: Tree, opt: Options) -> bool:
+    """Compare `(x, y) = (1, 2)` with another such answer, with the tuple alone, or with `x = 1, y = 2`."""
+    if b[0] == "list":
+        if not all(i[0] == "rel" and _assigned(i) is not None for i in b[1]):
+            return False
+        b = ("named", [i[1][0] for i in b[1]], ("seq", "(", ")", [_assigned(i) for i in b[1]]))
+    if b[0] != "named":
+        return b[0] in ("seq", "matrix") and _equal(a[2], b, opt)
+    left, right = dict(zip(a[1], a[2][3], strict=True)), dict(zip(b[1], b[2][3], strict=True))
+    if len(left) != len(a[1]) or len(right) != len(b[1]) or left.keys() != right.keys():
+        return False
+    return all(_equal(value, right[name], opt) for name, value in left.items())
+
+
+def _matrices(a: Tree, b: Tree, opt: Options) -> bool:
+    """Compare a matrix with another, with `[[1, 2], [3, 4]]`, or a column with the tuple of its entries."""
+    rows: Any = b[1] if b[0] == "matrix" else None
+    if b[0] == "seq" and b[1] == "[":
+        rows = _as_matrix(b)
+    elif b[0] == "seq" and b[1:3] == ("(", ")") and all(i[0] == "scalar" and not i[2] and not i[3] for i in b[3]):
+        rows = [[i[1]] for i in b[3]]
+    return (
+        rows is not None
+        and len(a[1]) == len(rows)
+        and all(
+            len(p) == len(q) and all(same(u, v, opt) for u, v in zip(p, q, strict=True))
+            for p, q in zip(a[1], rows, strict=True)
+        )
+    )
 
 
 def _name_first(tree: Tree) -> Tree:
     """Write `2 = x` as `x = 2`."""
     if tree[0] == "rel" and len(tree[1]) == 3:
         left, op, right = tree[1]
-        if op == "=" and right[0] == "sym" and not _has_symbol(left):
+        if op == "=" and right[0] == "sym" and not has_symbol(left):
             return ("rel", [right, op, left])
     return tree
 
@@ -227,27 +320,18 @@ def _relation_and_other(rel: Tree, other: Tree, opt: Options) -> bool:
     sides, ops = rel[1][::2], rel[1][1::2]
     if all(op == "=" for op in ops):
         values = sides[1:] if sides[0][0] == "sym" else sides
-        if sides[0][0] != "sym" and any(_has_symbol(s) for s in sides):
+        if sides[0][0] != "sym" and any(has_symbol(s) for s in sides):
             return False
         return _consistent(values, opt) and _equal(("scalar", values[-1], "", False), other, opt)
-    x, y = _solution_set(rel), _solution_set(other)
-    return x is not None and y is not None and _same_sets(x, y, opt)
-
-
-def _has_symbol(tree: Tree) -> bool:
-    return tree[0] == "sym" or any(isinstance(p, tuple) and _has_symbol(p) for p in tree[1:])
-
-
-_FLIP = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!=", "==": "=="}
+    return _sets(rel, other, opt)
 
 
 def _relations(a: Tree, b: Tree, opt: Options) -> bool:
     p, q = _assigned(a), _assigned(b)
     if p is not None and q is not None and a[1][0] == b[1][0]:
         return all(_consistent(r[1][2::2], opt) for r in (a, b)) and _equal(p, q, opt)
-    x, y = _solution_set(a), _solution_set(b)
-    if x is not None and y is not None:
-        return _variable(a) == _variable(b) and _same_sets(x, y, opt)
+    if pieces(a) is not None and pieces(b) is not None:
+        return _sets(a, b, opt)
     if len(a[1]) != 3 or len(b[1]) != 3:
         return False
     return _proportional(a, b, opt)
@@ -270,149 +354,6 @@ def _proportional(a: Tree, b: Tree, opt: Options) -> bool:
             ratio = u / v
             if abs(ratio.imag) > mpmath.mpf(10) ** -30 * abs(ratio):
                 return False
-        factor = sympy.nsimplify(sympy.Float(str(ratio.real), 35), rational=True, tolerance=sympy.Float("1e-28"))
-        wanted = other if factor > 0 else _FLIP[other]
-        return bool(op == wanted and same_function(f, g * factor, 0.0))
+        wanted = other if ratio.real > 0 else flip(other)
+        return bool(op == wanted and same_function(f * g.subs(point), g * f.subs(point), 0.0))
     return False
-
-
-def _variable(rel: Tree) -> str | None:
-    names = {s[1] for s in rel[1][::2] if s[0] == "sym"}
-    return next(iter(names)) if len(names) == 1 else None
-
-
-Piece = tuple[Tree, bool, Tree, bool]  # lower end, open?, upper end, open?
-_LOW, _HIGH = ("neg", ("const", "oo")), ("const", "oo")
-
-
-def _solution_set(tree: Tree) -> list[Piece] | None:
-    """Return the intervals of an answer that is a set of real numbers, or `None`."""
-    if (
-        tree[0] == "seq"
-        and tree[1] != ":"
-        and len(tree[3]) == 2
-        and all(i[0] == "scalar" and not i[2] and not i[3] for i in tree[3])
-    ):
-        return [(tree[3][0][1], tree[1] == "(", tree[3][1][1], tree[2] == ")")]
-    if tree[0] in ("union", "list"):
-        out: list[Piece] = []
-        for part in tree[1]:
-            if tree[0] == "list" and part[0] != "rel":
-                return None
-            piece = _solution_set(part)
-            if piece is None:
-                return None
-            out += piece
-        return out
-    if tree[0] == "set" and all(i[0] == "scalar" for i in tree[1]) and tree[1]:
-        return [(i[1], False, i[1], False) for i in tree[1]]
-    if tree[0] == "rel":
-        return _inequality(tree)
-    return None
-
-
-def _inequality(rel: Tree) -> list[Piece] | None:
-    """Return the interval of `x < 2`, `2 <= x` or `1 < x < 2` with constants as bounds, or `None`."""
-    sides, ops = rel[1][::2], rel[1][1::2]
-    at = [n for n, s in enumerate(sides) if s[0] == "sym"]
-    if len(at) != 1 or any(_has_symbol(s) for n, s in enumerate(sides) if n != at[0]) or len(sides) > 3:
-        return None
-    low, low_open, high, high_open = _LOW, True, _HIGH, True
-    for n, op in enumerate(ops):
-        if op not in ("<", "<=", ">", ">="):
-            return None
-        left_of = n < at[0]  # the bound stands to the left of the variable
-        bound = sides[n] if left_of else sides[n + 1]
-        toward = op if not left_of else _FLIP[op]  # variable `toward` bound
-        if toward in ("<", "<="):
-            high, high_open = bound, toward == "<"
-        else:
-            low, low_open = bound, toward == ">"
-    if len(sides) == 3 and (at[0] != 1 or low is _LOW or high is _HIGH):
-        return None
-    return [(low, low_open, high, high_open)]
-
-
-def _same_sets(x: list[Piece], y: list[Piece], opt: Options) -> bool:
-    if len(x) != len(y):
-        return False
-    left = list(y)
-    for piece in x:
-        hit = next((n for n, other in enumerate(left) if _same_piece(piece, other, opt)), None)
-        if hit is None:
-            return False
-        del left[hit]
-    return True
-
-
-def _same_piece(a: Piece, b: Piece, opt: Options) -> bool:
-    return (a[1], a[3]) == (b[1], b[3]) and same(a[0], b[0], opt) and same(a[2], b[2], opt)
-
-
-# --- what the parser does not know -----------------------------------------------------------------------------------
-
-_LIBRARY_COMMANDS = (
-    "\\int",
-    "\\sum",
-    "\\prod",
-    "\\lim",
-    "\\det",
-    "\\begin{vmatrix}",
-    "\\frac{d",
-    "\\partial",
-    "\\overline",
-)
-
-
-def _library(gold: str, said: str, why: str, opt: Options, gold_read: bool = False) -> dict[str, Any]:
-    """Ask math-verify about what this parser does not know, and believe it only where it cannot have dropped a part.
-
-    Both texts have to be a known construct or readable here, both have to become expressions, every digit and letter
-    of the text has to appear in the expression, and both directions and a numeric check have to agree.
-    """
-    side = "said" if gold_read else "gold"
-    if not any(command in gold + said for command in _LIBRARY_COMMANDS):
-        return {side: why}
-    a, b = _library_parse(gold), _library_parse(said)
-    if a is None:
-        return {"gold": why}
-    if b is None:
-        return {"said": why}
-    if not (math_verify.verify(a, b, timeout_seconds=None) and math_verify.verify(b, a, timeout_seconds=None)):
-        return {"equal": False}
-    try:
-        x, y = a.doit(), b.doit()
-        return {"equal": bool(_library_same(x, y))}
-    except (AttributeError, TypeError, ValueError):
-        return {"equal": False}
-
-
-def _library_same(x: Any, y: Any) -> bool:
-    if isinstance(x, sympy.MatrixBase) or isinstance(y, sympy.MatrixBase):
-        return bool(x == y)
-    if x.free_symbols or y.free_symbols:
-        return same_function(x, y, 0.0)
-    u, v = number_of(x), number_of(y)
-    if u is None or v is None:
-        return False
-    with mpmath.workdps(60):
-        return bool(abs(u - v) <= max(abs(u), abs(v)) * mpmath.mpf(10) ** -CONSTANT_DIGITS)
-
-
-def _library_parse(text: str) -> Any:
-    import re
-
-    plain = text.strip().strip("$").strip()
-    try:
-        tree = latex2sympy(plain)
-    except Exception:  # noqa: BLE001 - the library raises many types on what it cannot read; unread is never equal
-        return None
-    if not isinstance(tree, sympy.Basic | sympy.MatrixBase):
-        return None
-    shown = sympy.srepr(tree)
-    bare = re.sub(r"\\[A-Za-z]+|\bd[a-z]\b", " ", plain)
-    numbers = set(re.findall(r"\d+", bare)) - {"1", "0"}
-    letters = set(re.findall(r"(?<![A-Za-z])[a-z](?![A-Za-z])", bare)) - {"e", "i", "d"}
-    if all(n in shown for n in numbers) and all(f"'{x}'" in shown for x in letters):
-        return tree
-    return None
