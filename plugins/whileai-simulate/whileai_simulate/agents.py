@@ -109,9 +109,13 @@ class PreparedAgent:
         if self.wants_tools:
             # Plain schemas, as model servers take them; a copy, since the task's own are shared by its rollouts.
             args.append(copy.deepcopy(list(context.task.get("tools") or ())))
-        if self.context_name is not None:
-            return self.fn(*args, **{self.context_name: context})
-        return self.fn(*args)
+        try:
+            if self.context_name is not None:
+                return self.fn(*args, **{self.context_name: context})
+            return self.fn(*args)
+        except StopIteration as err:
+            # It would end the conversation, which is a generator, instead of failing the rollout.
+            raise RuntimeError("the agent raised StopIteration (a next() without a default?)") from err
 
 
 def prepare(agent: Any, name: str | None = None) -> PreparedAgent:

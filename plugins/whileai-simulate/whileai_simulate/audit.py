@@ -404,7 +404,9 @@ def _question(row: Mapping[str, Any]) -> list[dict[str, str]]:
         elif message.get("role") == "assistant" and spoken_text(text).strip():
             lines.append(f"[{n}] ASSISTANT: {spoken_text(text)}")
     lines.append(f"[end] ended by: {row.get('ended_by') or 'unknown'}")
-    return audit_messages(brief_of(row), "\n".join(lines), {k: v for k, v in FAULTS.items() if k != "error"})
+    return audit_messages(
+        brief_of(row, strict=False), "\n".join(lines), {k: v for k, v in FAULTS.items() if k != "error"}
+    )
 
 
 def _read(text: str, row: Mapping[str, Any], judge: str) -> list[UserFault]:

@@ -84,17 +84,21 @@ def facts_of(task: Mapping[str, Any]) -> dict[str, Any]:
     return facts
 
 
-def brief_of(task: Mapping[str, Any]) -> Brief:
+def brief_of(task: Mapping[str, Any], *, strict: bool = True) -> Brief:
     """Return the brief of a task or of a row.
 
+    Args:
+        task: The task; a brief of its own stands under `privileged["user"]`.
+        strict: Whether a key that a brief does not have is an error, or is passed over (rows of other tools).
+
     Raises:
-        UnknownNameError: The task's own brief has a key that a brief does not have.
+        ParameterError: The task's own brief has a key that a brief does not have.
     """
     private = task.get("privileged") or {}
     given = private.get("user")
     own: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
     for key in own:
-        if key not in _KEYS:
+        if strict and key not in _KEYS:
             unknown_name("key of privileged['user']", key, _KEYS)
     stance = str((task.get("axes") or {}).get("stance", "ordinary"))
     agree = bool(own.get("agree", stance in ACTING or stance == "adversarial"))

@@ -326,7 +326,7 @@ def talk_of(row: Mapping[str, Any]) -> Talk:
     private = row.get("privileged") or {}
     plan = private.get("plan")
     return Talk(
-        brief_of(row), hidden=records, secret_prose=str(row.get("system_prompt") or ""), tools=row.get("tools") or (),
+        brief_of(row, strict=False), hidden=records, secret_prose=str(row.get("system_prompt") or ""), tools=row.get("tools") or (),
         planned=None if plan is None else frozenset(str(step.get("tool")) for step in plan),
     )  # fmt: skip
 
