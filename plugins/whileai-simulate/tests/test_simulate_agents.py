@@ -153,22 +153,50 @@ MALFORMED: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", MALFORMED)
-@pytest.mark.parametrize("kind", ["sync", "async"])
-def test_a_malformed_return_is_a_failed_rollout_with_its_reason(name: str, kind: str) -> None:
-    make = MALFORMED[name]
+def of_kind(kind: str, make: Any) -> Any:
+    """An agent of each kind that the engine drives in its own way, whose answer is made by `make`."""
 
     async def slow(message: str) -> Any:
         return make()
 
-    agent = slow if kind == "async" else lambda message: make()
-    (row,) = run(agent, 1)
+    class Inline:
+        inline = True
+
+        def __call__(self, message: str) -> Any:
+            return make()
+
+    class Trusted(Inline):
+        trusted = True
+
+    return {"async": slow, "sync": lambda message: make(), "inline": Inline(), "trusted": Trusted()}[kind]
+
+
+KINDS = ["sync", "async", "inline", "trusted"]
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_malformed_return_is_a_failed_rollout_with_its_reason(name: str, kind: str) -> None:
+    (row,) = run(of_kind(kind, MALFORMED[name]), 1)
     assert row["outcome"] == "failed"
     assert row["final_text"] is None
     assert row["error"]["type"] == "BadReturnError"
     assert row["error"]["message"]
     assert [m["role"] for m in row["messages"]] == ["system", "user"]
     assert row["reward"] is None
+    from_row(row)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("error", [ValueError, StopIteration, StopAsyncIteration, TimeoutError, RecursionError])
+def test_whatever_an_agent_raises_is_a_failed_rollout(kind: str, error: type[Exception]) -> None:
+    def make() -> Any:
+        raise error("so it goes")
+
+    (row,) = run(of_kind(kind, make), 1)
+    assert row["outcome"] == "failed"
+    assert "so it goes" in row["error"]["message"] or error is StopIteration  # a coroutine cannot raise it as it is
+    assert row["ended_by"] == "error"
     from_row(row)
 
 

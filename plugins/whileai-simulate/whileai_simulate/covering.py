@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
+from operator import itemgetter
 from typing import Any
 
 from whileai_kernel.errors import ParameterError
@@ -354,7 +355,8 @@ class CoverageCount:
         self._model = _model(axes, forbidden)
         self._at = [(n, {_key(v): i for i, v in enumerate(vals)}) for n, vals in self._named()]
         groups = combinations(range(len(self._at)), min(strength, len(self._at))) if self._at else ()
-        self._seen: dict[Cell, set[Cell]] = {group: set() for group in groups}
+        self._seen: dict[Cell, set[Any]] = {group: set() for group in groups}
+        self._adders = [(itemgetter(*group), seen.add) for group, seen in self._seen.items()]
 
     def _named(self) -> list[tuple[str, list[Any]]]:
         return list(zip(self._model.names, self._model.values, strict=True))
@@ -362,8 +364,8 @@ class CoverageCount:
     def add(self, row: Mapping[str, Any]) -> None:
         """Count a mapping of axis to value; values outside the axes cover nothing."""
         cell = [at.get(_key(row.get(name)), -1) for name, at in self._at]
-        for group, seen in self._seen.items():
-            seen.add(tuple([cell[axis] for axis in group]))
+        for part, add in self._adders:
+            add(part(cell))
 
     def result(self) -> Coverage:
         """Return what is covered so far, and the feasible combinations that are missing."""
@@ -375,7 +377,7 @@ class CoverageCount:
                 if not model.feasible(wanted, cell):
                     continue
                 planned += 1
-                if cell in seen:
+                if (cell if len(cell) > 1 else cell[0]) in seen:
                     covered += 1
                 else:
                     named = zip(wanted, cell, strict=True)

@@ -1,8 +1,9 @@
 """Near-duplicates among asks: word n-gram Jaccard similarity, exact, at a cost that grows with the number of asks.
 
-Two asks are near-duplicates when the Jaccard similarity of their word n-grams reaches the threshold. Candidates
-come from prefix filtering (Chaudhuri, Ganti, Kaushik 2006): two sets that similar share one of their first
-`(1 - t) * n + 1` shingles in a fixed order. Shingles with digits come first in that order, since ids are rare.
+Two asks are near-duplicates when the Jaccard similarity of their word n-grams reaches the threshold. Two sets of at
+most n shingles that similar differ in at most `d = 2 n (1 - t) / (1 + t)` shingles. With the shingles dealt to d + 1
+buckets by their hash, one bucket at least is the same in both (PartEnum: Arasu, Ganti, Kaushik 2006), so asks that
+share no bucket need no look. A bucket of several shingles is rarely shared by chance, as a single one would be.
 
 Example:
     >>> seen = NearDuplicates(0.5)
@@ -12,7 +13,6 @@ Example:
 
 from __future__ import annotations
 
-import math
 import re
 from array import array
 
@@ -20,8 +20,7 @@ from whileai_simulate.defaults import NEAR_DUPLICATE, NGRAM
 
 __all__ = ["NearDuplicates", "shingles"]
 
-_MASK = (1 << 60) - 1
-_PLAIN = 1 << 60
+_MASK = (1 << 62) - 1
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -43,48 +42,53 @@ class NearDuplicates:
 
     def __init__(self, threshold: float = NEAR_DUPLICATE.value, n: int = NGRAM.value) -> None:
         self.threshold, self.n = threshold, n
-        # Most shingles of a prefix are those of one text: its number stands alone, which takes a third of a list.
+        self._spread = 2 * (1 - threshold) / (1 + threshold)
+        # Most buckets are those of one text: its number stands alone, which takes a third of a list.
         self._index: dict[int, int | list[int]] = {}
         self._sets: list[array[int]] = []
 
     def add(self, text: str) -> bool:
         """Add a text unless it is a near-duplicate of an earlier one; return whether it was added."""
         grams = self._grams(text)
-        ordered = sorted(grams)
-        size, threshold, sets, index = len(ordered), self.threshold, self._sets, self._index
-        prefix = ordered[: size - math.ceil(threshold * size - 1e-9) + 1]
-        # The similarity is at most the ratio of the sizes.
-        low, high = threshold * size - 1e-9, size / threshold + 1e-9
+        size, threshold, sets, index = len(grams), self.threshold, self._sets, self._index
+        keys = self._keys(grams)
         candidates: set[int] = set()
-        for gram in prefix:
-            found = index.get(gram)
+        for key in keys:
+            found = index.get(key)
             if found is not None:
                 candidates.update((found,) if type(found) is int else found)  # type: ignore[arg-type]
         for other in candidates:
             mine = sets[other]
-            if low <= len(mine) <= high:
-                shared = len(grams.intersection(mine))
-                if shared >= threshold * (len(mine) + size - shared) - 1e-9:
-                    return False
+            shared = len(grams.intersection(mine))
+            if shared >= threshold * (len(mine) + size - shared) - 1e-9:
+                return False
         number = len(sets)
-        sets.append(array("q", ordered))  # a set of 20 numbers takes ten times the room
-        for gram in prefix:
-            found = index.get(gram)
+        sets.append(array("q", grams))  # a set of 20 numbers takes ten times the room
+        for key in keys:
+            found = index.get(key)
             if found is None:
-                index[gram] = number
+                index[key] = number
             elif type(found) is list:
                 found.append(number)
             else:
-                index[gram] = [found, number]  # type: ignore[list-item]
+                index[key] = [found, number]  # type: ignore[list-item]
         return True
 
+    def _keys(self, grams: set[int]) -> list[int]:
+        """Return the hashes of the buckets of a set, for every number of buckets that it may share with another."""
+        largest = int(len(grams) / self.threshold + 1e-9)  # no set that similar has more
+        fewest, most = (int(self._spread * size + 1e-9) + 1 for size in (len(grams), largest))
+        keys = []
+        for buckets in range(fewest, most + 1):
+            sums = [0] * buckets
+            for gram in grams:
+                sums[gram % buckets] += gram
+            keys += [hash((buckets, number, total)) for number, total in enumerate(sums)]
+        return keys
+
     def _grams(self, text: str) -> set[int]:
-        """Return the shingles as numbers; those with a digit are the smallest."""
-        # `hash` differs between processes, and the answer does not: prefix filtering is exact in any fixed order.
+        """Return the shingles as numbers."""
+        # `hash` differs between processes, and the answer does not: it is exact however the shingles are dealt.
         words = _WORD.findall(text.casefold())
         n = min(self.n, len(words))
-        if n == 0:
-            return {0}
-        runs = zip(*(words[i:] for i in range(n)), strict=False)
-        # Joined, n words are letters alone exactly when each of them is.
-        return {hash(run) & _MASK | (_PLAIN if "".join(run).isalpha() else 0) for run in runs}
+        return {hash(run) & _MASK for run in zip(*(words[i:] for i in range(n)), strict=False)} or {0}

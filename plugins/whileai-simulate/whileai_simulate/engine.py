@@ -227,10 +227,12 @@ class _Loop:
     async def _drive(self, rollout: Rollout) -> Conversation:
         limit = self.shared.deadline_s
         try:
-            work = self._drive_async(rollout) if self.shared.agent.is_async else self._drive_thread(rollout)
-            return await asyncio.wait_for(work, limit)
+            async with asyncio.timeout(limit) as deadline:
+                if self.shared.agent.is_async:
+                    return await self._drive_async(rollout)
+                return await self._drive_thread(rollout)
         except TimeoutError as err:
-            if rollout.world.is_open and limit is None:
+            if not deadline.expired():  # the agent's own: a request of its timed out
                 return _failure(rollout, err)
             rollout.world.close()
             return _timed_out(rollout, limit)
@@ -240,14 +242,16 @@ class _Loop:
             return _failure(rollout, err)
 
     async def _drive_async(self, rollout: Rollout) -> Conversation:
-        try:
-            messages = next(rollout.steps)
-            while True:
-                value = rollout.ask(messages)
-                messages = rollout.steps.send(await value if inspect.isawaitable(value) else value)
-        except StopIteration as stop:
-            end: Conversation = stop.value
-            return end
+        steps = rollout.conversation()
+        messages = next(steps)
+        while True:
+            value = rollout.ask(messages)
+            raw = await value if inspect.isawaitable(value) else value
+            try:
+                messages = steps.send(raw)
+            except StopIteration as stop:
+                end: Conversation = stop.value
+                return end
 
     async def _drive_thread(self, rollout: Rollout) -> Conversation:
         """Run the conversation on a thread; an agent that returns an awaitable has it awaited on the loop."""
@@ -261,12 +265,15 @@ class _Loop:
             return value
 
         def work() -> None:
+            outcome: Conversation | Stop
             try:
-                end = rollout.run_sync(ask)
+                outcome = rollout.run_sync(ask)
+            except Stop as stop:
+                outcome = stop
             except BaseException as err:  # noqa: BLE001 - SystemExit in an agent is its failure too
-                loop_call(loop, future, None, err)
-            else:
-                loop_call(loop, future, end, None)
+                # Not as the future's exception: a future refuses StopIteration, and nobody would be told.
+                outcome = _failure(rollout, err)
+            loop_call(loop, future, outcome)
 
         if self.threads.count < self.concurrency:
             self.threads.grow()
@@ -283,20 +290,17 @@ async def _await(value: Any) -> Any:
 
 
 def loop_call(
-    loop: asyncio.AbstractEventLoop,
-    future: asyncio.Future[Conversation],
-    end: Conversation | None,
-    err: BaseException | None,
+    loop: asyncio.AbstractEventLoop, future: asyncio.Future[Conversation], outcome: Conversation | Stop
 ) -> None:
     """Settle a future of the loop from another thread; nothing happens when nobody waits any more."""
 
     def settle() -> None:
         if future.done():
             return
-        if err is not None:
-            future.set_exception(err if isinstance(err, Exception) else RuntimeError(f"{type(err).__name__}: {err}"))
-        elif end is not None:
-            future.set_result(end)
+        if isinstance(outcome, Stop):
+            future.set_exception(outcome)
+        else:
+            future.set_result(outcome)
 
     if not loop.is_closed():
         try:

@@ -21,6 +21,7 @@ from whileai_kernel.tools import as_tools
 from whileai_simulate.agents import AgentContext, Message, Reply
 from whileai_simulate.defaults import SEEDED_RATE
 from whileai_simulate.draw import Draw, hash64
+from whileai_simulate.world import World
 
 __all__ = ["BEHAVIOURS", "HonestAgent", "ScriptedAgent", "SeededAgent", "honest_agent", "seeded_agent"]
 
@@ -28,6 +29,7 @@ BEHAVIOURS = ("hedging", "sycophancy", "apology", "boilerplate", "ignored_fault"
 """What the seeded agent can do on purpose, in the order in which `only=` may name them."""
 
 _RETRIES = 3
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class ScriptedAgent:
@@ -66,18 +68,21 @@ class ScriptedAgent:
         bad = draw.random() < self.rate
         chosen = self.only[draw.below(len(self.only))] if bad and self.only else ""
         privileged = context.privileged or {}
-        messages: list[Message] = []
         trust_faults = chosen == "ignored_fault"
-        report = _follow(context, privileged.get("plan", ()), messages, trust_faults)
-        if trust_faults and not context.world.fired and self._always:
+        world = context.world
+        course, report = world.replay(
+            ("course", trust_faults), lambda: _follow(world, privileged.get("plan", ()), trust_faults)
+        )
+        if trust_faults and not world.fired and self._always:
             chosen = self._always[draw.below(len(self._always))]  # no fault to ignore here: do something else
-        elif trust_faults and not context.world.fired:
+        elif trust_faults and not world.fired:
             chosen = ""
         text = report or _nothing_to_call(privileged, draw)
         if chosen == "ignored_fault":
             text = "Done! Everything went through without any problem."
         elif chosen:
             text = _PLANTS[chosen](text, privileged, draw)
+        messages = [message.copy() for message in course]  # the course is shared by the rollouts of the task
         messages.append({"role": "assistant", "content": text})
         return Reply(messages, text, [chosen] if chosen else [])
 
@@ -133,12 +138,10 @@ def honest_agent(tools: Iterable[Any] = ()) -> ScriptedAgent:
 # -- following the plan ---------------------------------------------------------------------------------------
 
 
-def _follow(
-    context: AgentContext, plan: Sequence[Mapping[str, Any]], messages: list[Message], trust_faults: bool
-) -> str:
-    """Run the plan on the world, append the messages, and return what to tell the user."""
+def _follow(world: World, plan: Sequence[Mapping[str, Any]], trust_faults: bool) -> tuple[list[Message], str]:
+    """Run the plan on the world, and return the messages and what to tell the user."""
+    messages: list[Message] = []
     said: dict[int, str] = {}
-    world = context.world
     number, given_up = 0, -2
     for step in plan:
         name, part = step["tool"], step.get("part", 0)
@@ -149,7 +152,7 @@ def _follow(
             number += 1
             call_id = f"call_{number}"
             fired = len(world.fired)
-            text, result = world.step(step)
+            text, result = _encode(step["arguments"]), world.call(name, step["arguments"])
             call = {"id": call_id, "type": "function", "function": {"name": name, "arguments": text}}
             messages.append({"role": "assistant", "content": "", "tool_calls": [call]})
             messages.append({"role": "tool", "tool_call_id": call_id, "content": result})
@@ -160,7 +163,7 @@ def _follow(
             said[part] = sentence
         if stop:
             given_up = part
-    return " ".join(said.values())
+    return messages, " ".join(said.values())
 
 
 _IDS = ("id", "_number", "_code")

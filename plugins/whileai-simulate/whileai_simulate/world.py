@@ -22,7 +22,7 @@ import inspect
 import json
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from whileai_simulate.draw import Draw
 from whileai_simulate.entities import Domain, ToolInfo
@@ -34,6 +34,7 @@ from whileai_simulate.waiting import wait
 
 __all__ = ["UNKNOWN_NOTE", "World", "WorldClosedError", "is_partial", "is_unknown", "partly"]
 
+T = TypeVar("T")
 _REOPENING = frozenset({"reopen", "restore", "reactivate", "activate", "unarchive"})
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -160,52 +161,31 @@ class World:
             return self._run_own(info, own, arguments)
         return self.answer(info, arguments)
 
-    def step(self, step: Mapping[str, Any]) -> tuple[str, str]:
-        """Run a step of the task's own plan; return its arguments as JSON text, and the result.
+    def replay(self, key: Any, run: Callable[[], T]) -> T:
+        """Return what `run` returns, and leave the world as it leaves it; other rollouts of the task skip the work.
 
-        The plan is shared by the rollouts of a task and never changed. What a step does to a world that nothing has
-        changed yet is the same in all of them, so it is worked out once.
+        For courses that are the same in every rollout of the task: a plan that is followed to the letter. The mock is
+        a function of the task, so they end the same. Own functions and worlds of one's own are always run.
+
+        Args:
+            key: Names the course within the task.
+            run: Follows it on this world; what it returns is shared and must not be changed.
         """
-        name, arguments = step["tool"], step["arguments"]
-        if self._execute or self._closed:
-            return _encode(arguments), self.call(name, arguments)
-        known = self._cache.get(id(step))
-        if self._data.get("faults"):
-            info = self._domain.tools[name]
-            fault = self._fault(name)
-            if fault is not None:
-                return self._faulty_step(info, step, fault)
-        if self._changed:
-            return _encode(arguments), self._checked(name, arguments)
+        if self._execute or self._own_faults or self._closed or self.log or type(self) is not World:
+            return run()
+        known = self._cache.get(key)
         if known is None:
-            before = len(self.log)
-            result = self._checked(name, arguments)
-            known = (_encode(arguments), result, self.log[before:], self._changed)
-            self._cache[id(step)] = known
-            self._changed = {kind: dict(records) for kind, records in self._changed.items()}
-            return known[0], result
-        self.log += known[2]
-        if known[3]:
-            self._changed = {kind: dict(records) for kind, records in known[3].items()}
-        return known[0], known[1]
+            value = run()
+            self._cache[key] = (value, self.log.copy(), self.fired.copy(), self._copied(), self._counts.copy())
+            return value
+        value, log, fired, changed, counts = known
+        self.log, self.fired, self._counts = log.copy(), fired.copy(), counts.copy()
+        if changed:
+            self._changed = {kind: records.copy() for kind, records in changed.items()}
+        return cast(T, value)
 
-    def _faulty_step(self, info: ToolInfo, step: Mapping[str, Any], fault: dict[str, Any]) -> tuple[str, str]:
-        key = ("fault", id(step))
-        if self._changed or key not in self._cache:
-            text, result = _encode(step["arguments"]), self._faulty(info, step["arguments"], fault)
-            if not self._changed:
-                self._cache[key] = (text, result)
-            return text, result
-        text, result = self._cache[key]
-        return text, self.note(info.name, step["arguments"], "fault", result)
-
-    def _checked(self, name: str, arguments: dict[str, Any]) -> str:
-        """Run a call of the mock whose fault is settled."""
-        info = self._domain.tools[name]
-        found = problems(arguments, info.tool.parameters)
-        if found:
-            return self.note(name, arguments, "invalid", _error(f"invalid arguments: {'; '.join(found[:3])}"))
-        return self.answer(info, arguments)
+    def _copied(self) -> dict[str, dict[Any, Record]]:
+        return {kind: records.copy() for kind, records in self._changed.items()}
 
     def answer(self, info: ToolInfo, arguments: dict[str, Any]) -> str:
         """Answer a valid call that no fault strikes: the method to override in a world of one's own.
