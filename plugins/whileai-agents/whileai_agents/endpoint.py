@@ -116,7 +116,7 @@ class EndpointAgent:
         if self.chat:
             if not isinstance(answer, Mapping) or not answer.get("choices"):
                 raise AgentError(f"{self.name} answered without choices", why=str(answer)[:200])
-            return answer
+            return _turn_of(answer)
         return read_reply(answer, rollout, messages, self.driver.has_model)
 
     async def _post(self, asked: Mapping[str, Any]) -> Any:
@@ -148,6 +148,21 @@ class EndpointAgent:
             return json.loads(text)
         except (ValueError, RecursionError):
             return text.strip()
+
+
+def _turn_of(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a chat completion as an agent of `simulate` returns its turn."""
+    choice = answer["choices"][0]
+    if not isinstance(choice, Mapping) or not isinstance(choice.get("message"), Mapping):
+        raise AgentError("the first choice has no message", why=str(choice)[:200])
+    message = {k: v for k, v in choice["message"].items() if v is not None or k == "content"}
+    out: dict[str, Any] = {"messages": [{"role": "assistant", **message}], "finish_reason": choice.get("finish_reason")}
+    usage = answer.get("usage")
+    if isinstance(usage, Mapping):
+        out["usage"] = {k: v for k, v in usage.items() if isinstance(v, int | float)}
+    if choice.get("logprobs"):
+        out["logprobs"] = choice["logprobs"]
+    return out
 
 
 _KEPT: dict[str, Proxy] = {}

@@ -111,7 +111,7 @@ class ProgramAgent:
             )
             code = await process.wait()
         finally:
-            _kill(process)
+            await _end(process)
         if code != 0:
             lines = complaints.strip().splitlines()
             raise AgentError(
@@ -169,13 +169,16 @@ async def _tail(stream: asyncio.StreamReader) -> str:
     return out.decode("utf-8", "replace")
 
 
-def _kill(process: asyncio.subprocess.Process) -> None:
-    """Kill the program and whatever it has started and left behind."""
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Kill the program and whatever it has started and left behind, and close its pipes."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if os.name == "posix":
             os.killpg(process.pid, signal.SIGKILL)
         elif process.returncode is None:
             process.kill()
+    # No public way closes the pipes, which a process outside the group may still hold.
+    process._transport.close()  # type: ignore[attr-defined]
+    await process.wait()
 
 
 _EXAMPLE = """

@@ -12,7 +12,7 @@ from whileai_agents.conversations import Book, Conversation
 from whileai_agents.failures import AgentError
 from whileai_agents.recording import add_usage, usage_of
 from whileai_kernel.errors import WhileaiError
-from whileai_kernel.messages import Message, text_of
+from whileai_kernel.messages import Message, spoken_text, text_of
 from whileai_kernel.rows import LENGTH_REASONS
 from whileai_kernel.tools import Tool, as_tools
 
@@ -128,6 +128,11 @@ class Rollout:
         if found is None:
             return {**out, **({"final_text": final} if final is not None else {"messages": []})}
         new = new_messages(found.messages, asked, found.replies[found.shared_replies][0] if found.replies else None)
+        last = new[-1] if new else {}
+        if final is not None and last.get("role") == "assistant" and not last.get("tool_calls"):
+            said = text_of(last.get("content"))
+            if final.strip() in (said.strip(), spoken_text(said).strip()):
+                final = None  # the agent repeats what its model said
         if final is None and found.error is not None:
             raise AgentError(
                 f"the model did not answer: {found.error.get('message', '')}",

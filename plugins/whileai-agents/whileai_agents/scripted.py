@@ -43,6 +43,11 @@ class Scripted:
     def __init__(self, script: Script, name: str = "scripted") -> None:
         self.script, self.id = script, name
 
+    @staticmethod
+    def example_params() -> dict[str, Any]:
+        """Return parameters for the conformance kit."""
+        return {"script": lookup}
+
     def __repr__(self) -> str:
         return f"Scripted({self.id!r})"
 
