@@ -127,7 +127,7 @@ class Agent(Protocol):
 
     With two parameters the first is the list of messages. A single one is the list when its name is in `MESSAGE_LISTS`
     or its annotation says list; under any other name it is the text of the user's last message. An exception whose
-    attribute `permanent` is true (a wrong key, a program that does not exist) says that no other rollout can fare better.
+    attribute `permanent` is true (a wrong key, a missing program) says that no other rollout can fare better.
     """
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
