@@ -1,8 +1,9 @@
 r"""Find the answer in a reply: marked answers, boxes, code blocks, JSON inside prose, decoration.
 
 One rule for everything: an explicit marker wins over position, and the last marker wins over earlier ones. Markers
-are the last complete `\boxed{...}`, `####`, "Answer:" and "final answer is" (strong), then "the answer is" and a
-line that starts with `A:` (weak; they count only where no strong marker stands). All scans are linear in the text.
+are the last complete `\boxed{...}`, `####`, `<answer>...</answer>`, "Answer:" and "final answer is" (strong), then
+"the answer is" and a line that starts with `A:` (weak; they count only where no strong marker stands). All scans are
+linear in the text.
 What a number or a formula is, is not decided here.
 
 Example:
@@ -41,7 +42,7 @@ class Marked:
 
     Attributes:
         value: The text of the answer, as written.
-        marker: `box`, `hash`, `phrase`, `label` or `custom`.
+        marker: `box`, `hash`, `tag`, `phrase`, `label` or `custom`.
         start: Offset of the marker in the text.
         strong: Whether the marker outranks the weak ones.
     """
@@ -114,6 +115,7 @@ def _side_by_side(text: str, found: list[Marked]) -> list[Marked]:
     return joined
 
 
+_TAG = re.compile(r"<answer>([^<]{0,10000}(?:<(?!/?answer>)[^<]{0,10000}){0,50})</answer>", re.I)
 _HASH = re.compile(r"####[ \t]*([^\n]*)")
 _EMPHASIS = r"[ \t*_`]{0,12}"
 _FILLER = r"(?:(?:therefore|thus|then|so|simply|just|hence|indeed)\b[ \t,]{0,3})?"
@@ -197,6 +199,9 @@ def marked_answers(text: str, markers: Sequence[str] | None = None) -> list[Mark
         return sorted(found, key=lambda m: m.start)
     found += _side_by_side(text, boxes(text))
     box_starts = {m.start for m in found}
+    for token in _TAG.finditer(text) if "</answer>" in text.casefold() else ():
+        if not any(token.start() < b < token.end() for b in box_starts):  # a box inside is the answer
+            found.append(Marked(token.group(1).strip(), "tag", token.start(), True))
     for token in _HASH.finditer(text) if "####" in text else ():
         found.append(Marked(token.group(1).strip(), "hash", token.start(), True))
     for token in _PHRASE.finditer(text) if "answer" in text.casefold() else ():

@@ -27,8 +27,9 @@ from whileai_verify.defaults import DEADLINE_S, MATH_DIGITS, MATH_REL_TOL, MAX_M
 from whileai_verify.doubt import doubtful, open_box
 from whileai_verify.extract import boxes, marked_answers, strip_decoration
 from whileai_verify.mathparse import CannotReadError, parse_answer
-from whileai_verify.number import last_number, read_number
+from whileai_verify.numbertext import read_number
 from whileai_verify.pool import WorkError, WorkTimeoutError, shared_pool
+from whileai_verify.prose import last_number
 from whileai_verify.rowview import (
     MISSING,
     Verdict,
