@@ -312,7 +312,7 @@ class Proxy:
         found = book.land(asked, message, reply, redact(error, secrets))
         if "head" not in found.extra:
             found.extra["head"] = self._head(found, rollout)
-        note(found, ask, redact(ask.tools, secrets))
+        note(found, ask, redact([_known(tool, rollout) for tool in ask.tools], secrets))
         if rollout is not None and rollout.belongs(found):
             rollout.main = found
         head = {**found.extra["head"], "conversation": self._place(found, rollout)}
@@ -353,6 +353,12 @@ class Proxy:
             root, length = found.branch
             place["branch_of"], place["branch_at"] = root.extra["head"]["rollout_id"], length
         return place
+
+
+def _known(tool: dict[str, Any], rollout: Rollout | None) -> dict[str, Any]:
+    """Return a tool with what only the world says about it (`x-kind`, `x-returns`), when it is the world's own."""
+    own = (t.to_openai() for t in (rollout.tools if rollout is not None else ()))
+    return next((t for t in own if t["function"] == tool["function"]), tool)
 
 
 def _secrets(headers: Mapping[str, str], length: int = d.KEY_LENGTH.value) -> list[str]:

@@ -64,7 +64,9 @@ class PydanticAIAgent(FrameworkAgent):
                 usage_limits=library.UsageLimits(request_limit=self.max_turns),
                 deps=self.deps,
             )
-        used = result.usage if not callable(result.usage) else result.usage()
+        used: Any = result.usage
+        if not hasattr(used, "input_tokens"):
+            used = used()  # a method in earlier versions
         usage = {"prompt_tokens": used.input_tokens, "completion_tokens": used.output_tokens, "requests": used.requests}
         said = from_history(result.new_messages())
         while said and said[0]["role"] in ("system", "user"):
