@@ -25,12 +25,58 @@ from whileai_verify.text import normalise
 __all__ = ["MultipleChoice", "read_choice"]
 
 _LEAD = re.compile(
-    r"^(?:the\s+)?(?:correct\s+|right\s+|best\s+)?(?:option|choice|letter|answer)?\s*(?:is\b|[:：])?\s*(?:option|choice|letter)?\s*",
+    r"^(?:the\s+)?(?:correct\s+|right\s+|best\s+|only\s+)?(?:option|choice|letter|answer)?\s*(?:is\b|[:：])?\s*"
+    r"(?:(?:definitely|clearly|certainly|obviously|surely|simply|indeed|clear)\b[\s:,]*)?(?:option|choice|letter)?\s*",
     re.I,
 )
-_LETTER = re.compile(r"^[(\[{]?\s*(?P<letter>[A-Za-z])\s*[)\]}]?(?P<rest>$|[\s.:,;)\]?–—-].*|\*.*)", re.S)
+_STATED = re.compile(
+    r"^(?:i(?:['’]d|['’]ll| would| will)?\s+(?:choose|pick|select|go with|answer)|my\s+(?:choice|pick)\s+is"
+    r"|it(?:['’]s| is)|it\s+must\s+be|i\s+(?:think|believe)\s+(?:it(?:['’]s| is)|the\s+answer\s+is))\s+(?:(?:option|choice|letter)\s+)?"
+    r"(?=[*(\[\"'`]{0,3}[A-Za-z][*)\]\"'`.]{0,4}(?:\s|$))",
+    re.I,
+)
+_CONFIRMED = re.compile(
+    r"\s+(?:is|must be)\s+(?:the\s+)?(?:correct|right|best)(?:\s+(?:answer|option|choice|one))?\s*[.!]?\s*", re.I
+)
+_LETTER = re.compile(
+    r"^[(\[{]?\s*(?P<letter>[A-Za-z])\s*(?P<close>[)\]}]?)(?P<rest>$|(?:[\s.:,;)\]?(–—/&|+→=]|-(?=\s)).*|\*.*)", re.S
+)
 _REFUSED = re.compile(r"\s*(?:\?|(?:is|was|seems)\s+(?:wrong|incorrect|false|not)\b|(?:can|could|may|might)\b)", re.I)
-_ANOTHER = re.compile(r"(?:^|[\s(/,&])(?:or|and|/|,|&|\bmaybe\b)\s*[(\[*$]{0,3}\s*([A-Z])\s*[)\]*$]{0,3}(?=$|[\s.,;)])")
+_OTHERS = re.compile(r"(?<![A-Za-z'’])([A-Z])(?![A-Za-z'’])")
+_SENTENCE = re.compile(r"[.;!?]\s+|\bbut\b|\n")
+_DISMISSED = re.compile(
+    r"\b(?:wrong|incorrect|false|not|cannot|instead of|rather than|unlike|eliminat\w*|ruled? out|fails?|excluded"
+    r"|invalid|impossible|because|since|as|given|due to|while|whereas)\b|n['’]t\b",
+    re.I,
+)
+_CHANGED = re.compile(
+    r"\b(?:or|actually|wait|no|correction|alternatively|maybe|perhaps|possibly|also|both|sorry|rather it|should be"
+    r"|could be|might be)\b(?!\s+than)",
+    re.I,
+)
+
+
+def _in_doubt(rest: str, chosen: str, letters: Sequence[str]) -> bool:
+    """Return whether the text after a letter takes it back, or offers another letter that it does not dismiss."""
+    rest = rest[:400]
+    if _REFUSED.match(rest) or re.match(r"\s*[,(]?\s*(?:and/or|or|maybe|perhaps|unless)\b", rest, re.I):
+        return True
+    for clause in _SENTENCE.split(rest):
+        for m in _OTHERS.finditer(clause):
+            article = (
+                m[1] in "AI" and re.match(r"\s+[a-z]", clause[m.end() :]) and not _DISMISSED.search(clause[: m.start()])
+            )
+            if m[1] == chosen or m[1] not in letters or (article and m.start() > 0):
+                continue
+            if not _DISMISSED.search(clause) or _CHANGED.search(clause):
+                return True
+    return bool(re.match(r"[\s.,;:–—-]*(?:actually|wait|no\s|no,|correction|alternatively|sorry)\b", rest, re.I))
+
+
+def _by_text(text: str, options: Mapping[str, str]) -> str | None:
+    """Return the letter of the option that a text is, `None` for none, or where two options read the same."""
+    by_text = {normalise(strip_decoration(v)): k for k, v in options.items()}
+    return by_text.get(normalise(text)) if len(by_text) == len(options) else None
 
 
 def read_choice(text: str, letters: Sequence[str], options: Mapping[str, str], *, alone: bool = False) -> str | None:
@@ -43,42 +89,46 @@ def read_choice(text: str, letters: Sequence[str], options: Mapping[str, str], *
         alone: The text is not marked as an answer, so words after the letter need a bracket, colon or stop between.
     """
     plain = strip_decoration(unicodedata.normalize("NFKC", text), quotes=True)
-    by_text = {normalise(strip_decoration(v), ignore_punctuation=False): k for k, v in options.items()}
-    key = normalise(plain)
-    if len(by_text) == len(options) and key in by_text and not (len(plain) == 1 and plain.upper() in letters):
-        return by_text[key]
+    named = _by_text(plain, options)
+    if named and not (len(plain) == 1 and plain.upper() in letters):
+        return named
+    after = re.fullmatch(r"(.+?)\s*[(\[]([A-Z])[)\]]\.?", plain)
+    if after and _by_text(after[1], options) == after[2]:
+        return after[2]
     plain = re.sub(r"[*_`]{1,3}|\$|\\(?:text|mathrm|mathbf|textbf)\s*(?=\{)", "", plain).strip()
-    plain = _LEAD.sub("", plain, count=1).strip() or plain
-    match = _LETTER.match(plain.replace("{", "(").replace("}", ")") if plain.startswith("{") else plain)
+    plain = _STATED.sub("", plain, count=1) if alone else plain
+    plain = (_LEAD.sub("", plain, count=1).strip() or plain).strip("\"'“”")
+    match = _LETTER.match(re.sub(r"^\{(.{1,3})\}", r"(\1)", plain))
     if not match:
-        return by_text.get(normalise(plain)) if len(by_text) == len(options) else None
-    letter, rest = match["letter"], match["rest"]
+        return _by_text(plain, options)
+    letter, rest = match["letter"], re.sub(r"\\(?:text|quad|,|;| )|[{}]", " ", match["rest"])
     bare = rest.strip(" .)]:*")
-    if _REFUSED.match(rest) or (alone and bare and not re.match(r"[)\].:]", rest)):
-        return None
-    if letter.islower() and bare and not re.match(r"[)\].:]", rest):
+    parted = bool(match["close"]) or re.match(r"[)\].:]|\s?[–—-]\s", rest) is not None
+    if alone and _CONFIRMED.fullmatch(rest):
+        return letter.upper() if letter.upper() in letters else None
+    if bare and not parted and (alone or letter.islower()):
         return None  # an ordinary word such as "a"
-    if letter.upper() not in letters:
+    if letter.upper() not in letters or _in_doubt(rest, letter.upper(), letters):
         return None
     if letter.upper() in "AI" and re.match(r"\s+[a-z]", rest) and not options:
         return None  # "A good question": an article, not a choice
-    others = {m.upper() for m in _ANOTHER.findall(rest)} - {letter.upper()}
-    if others & set(letters):
-        return None
     if options and bare:
         said = normalise(re.sub(r"^[\s).:\]–—-]+", "", rest).strip(" .*"))
-        named = [k for k, v in options.items() if normalise(strip_decoration(v)) == said]
-        if named and named != [letter.upper()]:
+        named = next((k for k, v in options.items() if normalise(strip_decoration(v)) == said), None)
+        if named and named != letter.upper():
             return None  # the letter of one option with the text of another
     return letter.upper()
 
 
-def _contradicted(reply: str, value: str, start: int, chosen: str, options: Mapping[str, str]) -> bool:
-    """Return whether the line takes the choice back: `B. Rome` where B is Paris, `B? No`, `B is wrong`."""
+def _contradicted(
+    reply: str, value: str, start: int, chosen: str, options: Mapping[str, str], letters: Sequence[str]
+) -> bool:
+    """Return whether the line takes the choice back: `B. Rome` where B is Paris, `B? No`, `B. Actually C.`"""
     line = reply[start:].lstrip().split("\n", 1)[0]
-    if value in line and _REFUSED.match(line[line.find(value) + len(value) :]):
+    after = line[line.find(value) + len(value) :] if value in line else ""
+    if _in_doubt(after.lstrip("}*_$) "), chosen, letters):
         return True
-    rest = re.sub(r"^[\s).:\]*–—-]+", "", line[line.find(value) + len(value) :] if value in line else "")
+    rest = re.sub(r"^[\s).:\]*–—-]+", "", after)
     said = normalise(re.split(r"[.;]\s|[.;]?$", rest, maxsplit=1)[0].strip(" .*"))
     return bool(said) and any(k != chosen and normalise(strip_decoration(v)) == said for k, v in options.items())
 
@@ -159,7 +209,9 @@ class MultipleChoice:
             chosen = read_choice(strong[-1].value, letters, options)
             if chosen is None and strong[-1].marker == "phrase" and len(strong) > 1 and not strong[-1].strong:
                 chosen = read_choice(strong[-2].value, letters, options)
-            if chosen is not None and _contradicted(reply, strong[-1].value, strong[-1].start, chosen, options):
+            if chosen is not None and _contradicted(
+                reply, strong[-1].value, strong[-1].start, chosen, options, letters
+            ):
                 chosen = None
         else:
             chosen = read_choice(reply, letters, options, alone=True) if len(reply) < 2_000 else None

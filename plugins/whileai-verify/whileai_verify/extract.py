@@ -129,7 +129,7 @@ _PHRASE = re.compile(
     + _EMPHASIS,
     re.I,
 )
-_LABEL = re.compile(r"^[ \t>*_]{0,8}A[*_]{0,2}[ \t]{0,2}[:：][ \t*_]{0,8}", re.M)
+_LABEL = re.compile(r"^[ \t>*_]{0,8}A(?P<ns>ns\.?)?[*_]{0,2}[ \t]{0,2}[:：][ \t*_]{0,8}", re.M)
 # "5!" is a factorial and "5?" a doubt, so these end a sentence only after a word.
 _SENTENCE_END = re.compile(r"(?:\.|(?<![\d)}$])[!?])[\"'*_)]{0,3}(?=\s|$)|\n")
 _CLAUSE_END = re.compile(r",\s(?=[A-Za-z]{2,})|;\s|\s[-–—]{1,2}\s(?=[A-Za-z]{2,})|\s(?=(?:because|since|as|which)\b)")
@@ -215,7 +215,8 @@ def marked_answers(text: str, markers: Sequence[str] | None = None) -> list[Mark
             continue  # the box that follows is the answer
         found.append(Marked(value, "phrase", at, strong))
     for token in _LABEL.finditer(text):
-        found.append(Marked(_unpaired(_after(text, token.end()).strip()), "label", token.start(), False))
+        kind = "phrase" if token["ns"] else "label"
+        found.append(Marked(_unpaired(_after(text, token.end()).strip()), kind, token.start(), False))
     return sorted(found, key=lambda m: m.start)
 
 
