@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -163,10 +164,12 @@ def test_it_is_told_what_a_person_knows_and_nothing_else() -> None:
     axes = {"policy_rule": None}
     data = run(asking(), ScriptedModel(user), situations=40, axes=axes, seed=5)
     assert len(prompts) >= 40
-    labels = {"already_acted", "rate_limited", "permission_denied", "prior_failure", "contradicts_earlier", "adversarial",
-              "exploratory", "tool_condition", "world_state", "privileged", "subgoals", "cancel_order", "get_order"}  # fmt: skip
+    labels = re.compile(
+        "already_acted|rate_limited|permission_denied|prior_failure|contradicts_earlier|adversarial|exploratory|"
+        "tool_condition|world_state|privileged|subgoals|cancel_order|get_order"
+    )
     for prompt in prompts:
-        assert not [w for w in labels if w in prompt]
+        assert not labels.search(prompt)
         assert "Zebra-quartz" not in prompt
     for row in data:
         mine = [p for p in prompts if json.dumps(row["prompt"], ensure_ascii=False)[1:-1] in p]
@@ -248,8 +251,10 @@ def test_replies_are_read(reply: str) -> None:
     assert row["user"]["retried"] == 0
 
 
-@pytest.mark.parametrize("reply", ["", "{", '{"message": 3}', "<think>never closed", '{"message": "", "decision": "continue"}',
-                                   '{"message": "x", "decision": "maybe"}', "[1, 2]"])  # fmt: skip
+@pytest.mark.parametrize(
+    "reply",
+    ["", "{", '{"message": 3}', "<think>never closed", turn(""), '{"message": "x", "decision": "maybe"}', "[1, 2]"],
+)
 def test_a_reply_that_cannot_be_used_is_asked_for_again_and_then_the_users_failure(reply: str) -> None:
     model = ScriptedModel(lambda m: reply)
     row = run(asking(), model, options={"give_up_after": 0})[0]
@@ -373,10 +378,8 @@ def test_what_is_no_user_says_what_to_pass(user: Any, words: str) -> None:
 
 def test_usage_of_the_user_stands_apart_from_the_agents() -> None:
     def agent(messages: list[dict[str, Any]], *, context: Any) -> dict[str, Any]:
-        return {
-            "final_text": asking()(messages, context=context),
-            "usage": {"prompt_tokens": 100, "completion_tokens": 7},
-        }
+        text = asking()(messages, context=context)
+        return {"final_text": text, "usage": {"prompt_tokens": 100, "completion_tokens": 7}}
 
     def user(messages: list[Mapping[str, Any]]) -> Completion:
         message = {"role": "assistant", "content": polite(messages)}
@@ -425,7 +428,8 @@ def test_rules_have_words() -> None:
     for text, wanted in [
         ("Yes, please go ahead.", True), ("Sure!", True), ("ok, do it", True), ("Please proceed.", True),
         ("Yes, but don't do it yet", False), ("No.", False), ("Not now, go ahead later? no", False),
-        ("My order is A-17.", False), ("I want to cancel it.", False), ("Is that right?", False),
+        ("Yes. It doesn't fit any more.", True), ("Yes. Wait, not yet.", False),
+        ("Yes, go ahead. But don't touch the other one.", False), ("My order is A-17.", False), ("I want to cancel it.", False), ("Is that right?", False),
     ]:  # fmt: skip
         assert agrees(text) is wanted, text
 

@@ -16,6 +16,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from whileai_kernel.messages import spoken_text, text_of
@@ -56,7 +57,8 @@ DECISIVE = frozenset(FAULTS) - {"repeats"}
 """Faults that can cost the agent its success."""
 
 _CONFIRM = re.compile(
-    r"\b(confirm|shall i|should i|do you want me|would you like me|may i|can i (?:go ahead|proceed)|proceed|go ahead|"
+    r"\b(confirm|shall i|should i|do you want me|would you like(?: me)? to|may i|"
+    r"can i (?:go ahead|proceed)|proceed|go ahead|"
     r"yes/no|is that (?:ok|okay|right|correct)|are you sure)\b",
     re.I,
 )
@@ -67,7 +69,7 @@ _ASKS = re.compile(
 )
 _CLOSING_QUESTION = re.compile(
     r"\b(?:anything|something|what) else\b[^?]*\?|\bhow (?:else )?(?:can|may) i (?:help|assist)\b|"
-    r"\b(?:further|other|more) (?:questions?|help|assistance)\b[^?]*\?",
+    r"\b(?:do you (?:have|need)|is there|are there)\b[^?.]{0,30}\b(?:questions?|help|assistance)\b[^?]*\?",
     re.I,
 )
 _YES = re.compile(
@@ -83,6 +85,9 @@ _NO = re.compile(
     r"haven'?t|isn'?t|cannot|can'?t)\b",
     re.I,
 )
+_TAKEN_BACK = re.compile(
+    r"\W*(?:but|though|only|just|please|actually|no)?\W*(?:don'?t|do not|wait|hold on|not (?:yet|now|today))\b", re.I
+)
 _AGENT_VOICE = re.compile(
     r"\bhow (?:can|may) i (?:help|assist) you\b|\banything else i can (?:help|assist)\b|\bas an ai\b|"
     r"\bi(?:'m| am) (?:an ai|a language model|here to (?:help|assist))\b|\b"
@@ -95,7 +100,9 @@ _AGENT_VOICE = re.compile(
     re.I,
 )
 _NARRATOR = re.compile(
-    r"^\s*(?:user|customer|human|assistant|agent|me|system|you)\s*:|\*[a-z][^*\n]{2,60}\*|"
+    r"^\s*(?:user|customer|human|assistant|agent|me|system|you)\s*:|\*"
+    r"(?:sighs|pauses|waits|nods|shrugs|smiles|laughs|types|hangs up|"
+    r"leaves|frowns|[a-z]+(?:s|ing) [^*\n]{2,60})\*|"
     r"^\s*[\[(](?:the |user|customer|sighs|pauses|waits|end)[^\])]*[\])]|"
     r"\bthe (?:simulated )?(?:user|customer) (?:says|replies|responds|is|wants|would)\b|"
     r"#{2,}\s*\w+|<\|?/?(?:tool_call|think|im_start|im_end|stop|end)\b|^\s*[{\[]\s*\"|"
@@ -131,7 +138,12 @@ def agrees(message: str) -> bool:
         >>> agrees("Yes, please go ahead."), agrees("Yes, but don't change it yet."), agrees("No, thanks.")
         (True, False, False)
     """
-    return bool((_YES.search(message) or _GO.search(message)) and not _NO.search(message))
+    agreed = False
+    for sentence in re.split(r"(?<=[.!?;])\s+|\n", message.strip()):
+        if _TAKEN_BACK.match(sentence):
+            return False
+        agreed |= bool((_YES.search(sentence) or _GO.search(sentence)) and not _NO.search(sentence))
+    return agreed
 
 
 def speaks_as_other(message: str) -> str | None:
@@ -141,6 +153,12 @@ def speaks_as_other(message: str) -> str | None:
         if match:
             return f"it speaks as {who}: {match.group().strip()[:60]!r}"
     return None
+
+
+@lru_cache(maxsize=256)
+def _folded(text: str) -> str:
+    """Return the words of a text as near-duplicates see them, between blanks."""
+    return f" {next(iter(shingles(text, 1 << 30)))} "
 
 
 def _similar(a: str, b: str) -> float:
@@ -157,7 +175,7 @@ class Talk:
         heard: What the assistant said, spoken text alone.
         said: What the person said after the first message.
         hidden: What the person cannot know, as text; empty while a talk goes on.
-        secret_prose: Prose that the person cannot know (system prompt, reasoning), as text.
+        secret_prose: Prose that the person cannot know (system prompt, reasoning).
         tools: Tools of the agent, as OpenAI dicts.
         planned: Tools that the goal needs, where that is known.
     """
@@ -166,7 +184,7 @@ class Talk:
     heard: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     hidden: str = ""
-    secret_prose: str = ""
+    secret_prose: list[str] = field(default_factory=list)
     tools: Sequence[Mapping[str, Any]] = ()
     planned: frozenset[str] | None = None
 
@@ -230,12 +248,13 @@ class Talk:
                 if re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", self.hidden, re.I):
                     yield "leaked", f"it said {word!r}, which only tools or records show"
                     break
-        if self.secret_prose:
-            n = LEAK_NGRAM.value
-            mine = shingles(message, n) if len(message.split()) >= n else set()
-            shared = mine & shingles(self.secret_prose, n) - shingles(" ".join([self._known(), *self.said]), n)
-            if shared:
-                yield "leaked", f"it quoted hidden text: {min(shared)!r}"
+        n = LEAK_NGRAM.value
+        if self.secret_prose and len(message.split()) >= n:
+            quoted = {g for g in shingles(message, n) if any(f" {g} " in _folded(prose) for prose in self.secret_prose)}
+            told = _folded(" ".join([self._known(), *self.said])) if quoted else ""
+            quoted = {g for g in quoted if f" {g} " not in told}
+            if quoted:
+                yield "leaked", f"it quoted hidden text: {min(quoted)!r}"
 
     def _unknown_ids(self, message: str) -> set[str]:
         known = self._known()
@@ -326,9 +345,12 @@ def talk_of(row: Mapping[str, Any]) -> Talk:
     private = row.get("privileged") or {}
     plan = private.get("plan")
     return Talk(
-        brief_of(row, strict=False), hidden=records, secret_prose=str(row.get("system_prompt") or ""), tools=row.get("tools") or (),
+        brief_of(row, strict=False),
+        hidden=records,
+        secret_prose=[str(row.get("system_prompt") or "")],
+        tools=row.get("tools") or (),
         planned=None if plan is None else frozenset(str(step.get("tool")) for step in plan),
-    )  # fmt: skip
+    )
 
 
 def _hear(talk: Talk, message: Mapping[str, Any]) -> None:
@@ -339,13 +361,13 @@ def _hear(talk: Talk, message: Mapping[str, Any]) -> None:
         if spoken.strip():
             talk.heard.append(spoken)
         thought = f"{message.get('reasoning_content') or ''}\n{text.removesuffix(spoken)}".strip()
-        talk.secret_prose += f"\n{thought}" if thought else ""
+        talk.secret_prose += [thought] if thought else []
         for call in message.get("tool_calls") or ():
             talk.hidden += f"\n{(call.get('function') or {}).get('arguments') or ''}"
     elif message.get("role") == "tool":
         talk.hidden += f"\n{text}"
     elif message.get("role") in ("system", "developer"):
-        talk.secret_prose += f"\n{text}"
+        talk.secret_prose.append(text)
 
 
 def user_faults(row: Mapping[str, Any]) -> list[UserFault]:
