@@ -8,13 +8,14 @@ from typing import Any, Literal, TypedDict
 
 import pytest
 
+from whileai_simulate.arithmetic import arithmetic
 from whileai_simulate.axes import WORLD_STATES
 from whileai_simulate.draw import Draw
 from whileai_simulate.entities import read_domain
 from whileai_simulate.faults import FAULTS, plan_fault
 from whileai_simulate.scenes import build_scene
 from whileai_simulate.setting import make_setting
-from whileai_simulate.world import World, WorldClosedError, arithmetic
+from whileai_simulate.world import World, WorldClosedError
 
 
 def schema(name: str, kind: str, required: list[str] | None = None, **properties: Any) -> dict[str, Any]:

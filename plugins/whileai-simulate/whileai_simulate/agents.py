@@ -15,7 +15,7 @@ from __future__ import annotations
 import copy
 import inspect
 import json
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +26,8 @@ from whileai_kernel.tools import Tool
 from whileai_simulate.users import UserFailure, ask_user
 from whileai_simulate.world import World
 
-__all__ = ["AgentContext", "BadReturnError", "Conversation", "PreparedAgent", "Reply", "converse", "prepare"]
+__all__ = ["AgentContext", "BadReturnError", "Conversation", "PreparedAgent", "Reply", "ToolAnswer",
+           "converse", "prepare"]  # fmt: skip
 
 Message = dict[str, Any]
 
@@ -60,6 +61,10 @@ class AgentContext:
     def call_tool(self, name: str, arguments: Mapping[str, Any] | str) -> str:
         """Call a tool in the world of the task and return the text of its result; faults happen here."""
         return self.world.call(name, parse_arguments(arguments))
+
+    async def acall_tool(self, name: str, arguments: Mapping[str, Any] | str) -> str:
+        """Do as `call_tool` without blocking the event loop, where an own function answers the tool."""
+        return await self.world.acall(name, parse_arguments(arguments))
 
 
 @dataclass(slots=True)
@@ -222,7 +227,9 @@ def converse(
                 reason = "the agent returned a tool call, but it takes a single message and cannot see the result"
                 return failed(messages, "BadReturnError", reason)
             for call in calls:
-                answer = answer_call(world, call)
+                answer = answer_call(world, call, agent.is_async)
+                if type(answer) is ToolAnswer:
+                    answer = yield answer
                 messages.append({"role": "tool", "tool_call_id": call.get("id", ""), "content": answer})
             continue
         if end.outcome == "truncated":
@@ -252,10 +259,21 @@ def add_usage(total: dict[str, Any], turn: Mapping[str, Any]) -> dict[str, Any]:
     return dict(total)
 
 
-def answer_call(world: World, call: Mapping[str, Any]) -> str:
-    """Run one call of a message on the world."""
+class ToolAnswer:
+    """The awaited answer of an own tool; the engine tells it from that of a user."""
+
+    def __init__(self, answer: Coroutine[Any, Any, str]) -> None:
+        self._answer = answer
+
+    def __await__(self) -> Generator[Any, None, str]:
+        return self._answer.__await__()
+
+
+def answer_call(world: World, call: Mapping[str, Any], on_loop: bool) -> str | ToolAnswer:
+    """Run one call of a message on the world; on an event loop, own tools are to be awaited."""
     function = call.get("function") or {}
-    return world.call(str(function.get("name", "")), parse_arguments(function.get("arguments")))
+    name, arguments = str(function.get("name", "")), parse_arguments(function.get("arguments"))
+    return ToolAnswer(world.acall(name, arguments)) if on_loop and world.is_own(name) else world.call(name, arguments)
 
 
 def final_of(messages: Sequence[Message]) -> str | None:

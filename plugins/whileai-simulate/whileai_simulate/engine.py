@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import gc
 import inspect
 import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from whileai_kernel.errors import WhileaiError
 from whileai_simulate.agents import Conversation, failed
@@ -28,11 +29,19 @@ __all__ = ["WAIT", "Stop", "run_jobs"]
 WAIT: Any = object()
 """Yielded by the jobs in place of one: nothing can start before something lands."""
 
+T = TypeVar("T")
 Deliver = Callable[[Job, dict[str, Any]], None]
 _GRACE_S = 5.0
 
 
-def run_jobs(jobs: Iterable[Job], shared: Stage1, deliver: Deliver, *, concurrency: int) -> str | None:
+def run_jobs(
+    jobs: Iterable[Job],
+    shared: Stage1,
+    deliver: Deliver,
+    *,
+    concurrency: int,
+    make_ahead: Callable[[], bool] | None = None,
+) -> str | None:
     """Run the jobs; `deliver(job, row)` is called once per finished rollout, in the order of landing.
 
     Args:
@@ -40,6 +49,8 @@ def run_jobs(jobs: Iterable[Job], shared: Stage1, deliver: Deliver, *, concurren
         shared: Agent, tools and limits.
         deliver: Called from one thread at a time; may raise `Stop`.
         concurrency: Rollouts in flight at once.
+        make_ahead: Called while nothing else is to be done: makes one more job that will be needed, and returns
+            whether it did.
 
     Returns:
         The reason why the run ended early, or `None`.
@@ -47,7 +58,7 @@ def run_jobs(jobs: Iterable[Job], shared: Stage1, deliver: Deliver, *, concurren
     if shared.agent.inline and not shared.waits:
         with _fewer_collections():
             return _run_inline(jobs, shared, deliver)
-    return _Loop(jobs, shared, deliver, concurrency).run()
+    return _Loop(jobs, shared, deliver, concurrency, make_ahead or (lambda: False)).run()
 
 
 @contextlib.contextmanager
@@ -98,19 +109,44 @@ def _timed_out(rollout: Rollout, seconds: float | None) -> Conversation:
 
 
 class _Threads:
-    """Daemon threads that take work from a queue; a lost one is replaced."""
+    """Daemon threads for what blocks, as many as there are rollouts in flight; a lost one is replaced.
 
-    def __init__(self) -> None:
+    The pools of the standard library wait for their threads at the end, so one call that hangs would hang the program.
+    """
+
+    def __init__(self, most: int) -> None:
         self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._most = most
         self.count = 0
 
-    def grow(self, count: int = 1) -> None:
-        for _ in range(count):
-            self.count += 1
-            threading.Thread(target=self._serve, daemon=True, name=f"wai-agent-{self.count}").start()
+    def grow(self) -> None:
+        self.count += 1
+        threading.Thread(target=self._serve, daemon=True, name=f"wai-agent-{self.count}").start()
 
-    def submit(self, work: Callable[[], None]) -> None:
-        self._work.put(work)
+    async def run(self, work: Callable[[], T]) -> T:
+        """Return what `work` returns, or raise what it raises, without blocking the loop."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[tuple[T | None, BaseException | None]] = loop.create_future()
+
+        def serve() -> None:
+            outcome: tuple[T | None, BaseException | None]
+            try:
+                outcome = work(), None
+            except BaseException as err:  # noqa: BLE001 - raised again where it is waited for
+                outcome = None, err
+            _settle(loop, future, outcome)
+
+        if self.count < self._most:
+            self.grow()
+        self._work.put(serve)
+        try:
+            value, err = await future
+        except asyncio.CancelledError:
+            self.grow()  # the thread is lost to what hangs
+            raise
+        if err is not None:
+            raise err
+        return cast(T, value)
 
     def close(self) -> None:
         for _ in range(self.count):
@@ -121,13 +157,33 @@ class _Threads:
             work()
 
 
+def _settle(loop: asyncio.AbstractEventLoop, future: asyncio.Future[T], outcome: T) -> None:
+    """Settle a future of the loop from another thread; nothing happens when nobody waits any more."""
+
+    def settle() -> None:
+        if not future.done():
+            future.set_result(outcome)
+
+    # The loop may close in between: then the run is over and nobody waits.
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(settle)
+
+
 class _Loop:
     """One run on an event loop of its own."""
 
-    def __init__(self, jobs: Iterable[Job], shared: Stage1, deliver: Deliver, concurrency: int) -> None:
+    def __init__(
+        self,
+        jobs: Iterable[Job],
+        shared: Stage1,
+        deliver: Deliver,
+        concurrency: int,
+        make_ahead: Callable[[], bool],
+    ) -> None:
         self.jobs: Iterator[Job] = iter(jobs)
         self.shared, self.deliver, self.concurrency = shared, deliver, concurrency
-        self.threads = _Threads()
+        self.make_ahead = make_ahead
+        self.threads = _Threads(concurrency)
         self.stopped: str | None = None
         self.error: BaseException | None = None
         self.done = threading.Event()
@@ -177,13 +233,14 @@ class _Loop:
 
     async def _main(self) -> None:
         self.loop = asyncio.get_running_loop()
-        self.landed = asyncio.Event()
+        self.landed, self.taken = asyncio.Event(), asyncio.Event()
         workers = [asyncio.ensure_future(self._worker()) for _ in range(self.concurrency)]
-        heart = asyncio.ensure_future(self._heart())
+        beside = [asyncio.ensure_future(work()) for work in (self._heart, self._prepare)]
         try:
             await asyncio.gather(*workers)
         finally:
-            heart.cancel()
+            for task in beside:
+                task.cancel()
             for worker in workers:
                 worker.cancel()
             for model in self.shared.models:
@@ -194,6 +251,14 @@ class _Loop:
         while True:
             self.beat = time.monotonic()
             await asyncio.sleep(0.2)
+
+    async def _prepare(self) -> None:
+        """Make jobs ahead, one at a time: what lands in between is served first."""
+        while True:
+            self.taken.clear()
+            while self.make_ahead():
+                await asyncio.sleep(0)
+            await self.taken.wait()
 
     async def _worker(self) -> None:
         while self.stopped is None and not self.abandoned:
@@ -208,12 +273,15 @@ class _Loop:
             if job is WAIT:
                 await landed.wait()
                 continue
+            self.taken.set()
             rollout = Rollout(self.shared, job)
+            rollout.world.off_loop = self.threads.run
             try:
                 end = await self._drive(rollout)
                 row = rollout.row(end)
-                if self.shared.grade is not None:
-                    graded = await asyncio.to_thread(self.shared.grade, row)
+                grade = self.shared.grade
+                if grade is not None:
+                    graded = await self.threads.run(functools.partial(grade, row))
                     if inspect.isawaitable(graded):
                         await graded
                 self.deliver(job, row)
@@ -256,7 +324,6 @@ class _Loop:
     async def _drive_thread(self, rollout: Rollout) -> Conversation:
         """Run the conversation on a thread; an agent that returns an awaitable has it awaited on the loop."""
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[Conversation] = loop.create_future()
 
         def ask(messages: list[dict[str, Any]]) -> Any:
             value = rollout.ask(messages)
@@ -264,46 +331,16 @@ class _Loop:
                 return asyncio.run_coroutine_threadsafe(_await(value), loop).result()
             return value
 
-        def work() -> None:
-            outcome: Conversation | Stop
+        def work() -> Conversation:
             try:
-                outcome = rollout.run_sync(ask)
-            except Stop as stop:
-                outcome = stop
+                return rollout.run_sync(ask)
+            except Stop:
+                raise
             except BaseException as err:  # noqa: BLE001 - SystemExit in an agent is its failure too
-                # Not as the future's exception: a future refuses StopIteration, and nobody would be told.
-                outcome = _failure(rollout, err)
-            loop_call(loop, future, outcome)
+                return _failure(rollout, err)
 
-        if self.threads.count < self.concurrency:
-            self.threads.grow()
-        self.threads.submit(work)
-        try:
-            return await future
-        except asyncio.CancelledError:
-            self.threads.grow()  # the thread is lost to the agent that hangs
-            raise
+        return await self.threads.run(work)
 
 
 async def _await(value: Any) -> Any:
     return await value
-
-
-def loop_call(
-    loop: asyncio.AbstractEventLoop, future: asyncio.Future[Conversation], outcome: Conversation | Stop
-) -> None:
-    """Settle a future of the loop from another thread; nothing happens when nobody waits any more."""
-
-    def settle() -> None:
-        if future.done():
-            return
-        if isinstance(outcome, Stop):
-            future.set_exception(outcome)
-        else:
-            future.set_result(outcome)
-
-    if not loop.is_closed():
-        try:
-            loop.call_soon_threadsafe(settle)
-        except RuntimeError:  # the loop closed in between: the run is over and nobody waits
-            return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -9,7 +10,7 @@ from typing import Any
 
 from whileai_kernel.rows import SCHEMA_VERSION
 from whileai_kernel.tools import Tool
-from whileai_simulate.agents import AgentContext, Conversation, Message, PreparedAgent, Reply, converse
+from whileai_simulate.agents import AgentContext, Conversation, Message, PreparedAgent, Reply, ToolAnswer, converse
 from whileai_simulate.draw import hash64
 from whileai_simulate.entities import Domain
 from whileai_simulate.faults import Fault
@@ -81,7 +82,7 @@ class Rollout:
         self.world = world = shared.make_world(shared.domain, task["world"], slot.cache, shared.execute, shared.faults)
         tools: list[Tool] = []
         if agent.context_name is not None and not agent.trusted:
-            tools = [_bound(tool, world) for tool in shared.tools]
+            tools = [_bound(tool, world, agent.is_async) for tool in shared.tools]
         shown = task if agent.reads_privileged else {k: v for k, v in task.items() if k != "privileged"}
         self.context = AgentContext(
             shown,
@@ -121,11 +122,12 @@ class Rollout:
             raw = ask(messages)
 
     def ask(self, messages: Any) -> Any:
-        """Call the agent once, or hand over the answer of a user who has to be waited for."""
-        self.at_user = type(messages) is not list
-        if self.at_user:
-            return messages
-        return self.shared.agent.call(messages, self.context)
+        """Call the agent once, or hand over the answer of a user or a tool that has to be waited for."""
+        if type(messages) is list:
+            self.at_user = False
+            return self.shared.agent.call(messages, self.context)
+        self.at_user = type(messages) is not ToolAnswer
+        return messages
 
     def opening(self) -> list[Message]:
         """Return system prompt and ask, for a rollout that failed before it said anything."""
@@ -180,10 +182,17 @@ def _rollout_id(task_id: str, index: int, name: str, seed: int, text: str | None
     return "rollout_" + sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:20]
 
 
-def _bound(tool: Tool, world: World) -> Tool:
-    """Return the tool with a function that runs it on the world of the rollout."""
+def _bound(tool: Tool, world: World, on_loop: bool) -> Tool:
+    """Return the tool with a function that runs it on the world of the rollout.
+
+    It is a coroutine function where the user's own is one and the agent can await it.
+    """
 
     def call(**arguments: Any) -> str:
         return world.call(tool.name, arguments)
 
-    return Tool(tool.name, tool.description, tool.parameters, tool.returns, tool.kind, fn=call, is_stub=False)
+    async def acall(**arguments: Any) -> str:
+        return await world.acall(tool.name, arguments)
+
+    fn = acall if on_loop and inspect.iscoroutinefunction(tool.fn) and world.is_own(tool.name) else call
+    return Tool(tool.name, tool.description, tool.parameters, tool.returns, tool.kind, fn=fn, is_stub=False)

@@ -16,6 +16,7 @@ from typing import Any
 from whileai_kernel.errors import ParameterError
 from whileai_kernel.lifecycle import Stage, stage
 from whileai_simulate import defaults as d
+from whileai_simulate.ahead import Ahead
 from whileai_simulate.call import Call
 from whileai_simulate.ending import SimulatedDataset, finish, finished_before
 from whileai_simulate.engine import run_jobs
@@ -187,8 +188,13 @@ def _rounds(call: Call, landing: Landing) -> str | None:
     slots: list[TaskSlot] = []
     k, graded, first = call.repeats.k, call.repeats.graded, call.repeats.first()
 
-    def run(jobs: Iterator[Job]) -> str | None:
-        return run_jobs(landing.affordable(jobs), shared, landing.deliver, concurrency=call.arguments["concurrency"])
+    concurrency = call.arguments["concurrency"]
+
+    def run(jobs: Iterable[Job]) -> str | None:
+        ahead = Ahead(jobs, room=concurrency)
+        return run_jobs(
+            landing.affordable(ahead), shared, landing.deliver, concurrency=concurrency, make_ahead=ahead.make
+        )
 
     def opening() -> Iterator[Job]:
         for slot in call.source:
@@ -209,5 +215,5 @@ def _rounds(call: Call, landing: Landing) -> str | None:
         if not further:
             break
         landing.planned += len(further)
-        stopped = run(iter(further))
+        stopped = run(further)
     return stopped

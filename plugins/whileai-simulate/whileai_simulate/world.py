@@ -17,18 +17,19 @@ Example:
 
 from __future__ import annotations
 
-import ast
+import asyncio
 import inspect
 import json
-import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar, cast
 
+from whileai_kernel.errors import ParameterError
+from whileai_simulate.arithmetic import arithmetic
 from whileai_simulate.draw import Draw
 from whileai_simulate.entities import Domain, ToolInfo
 from whileai_simulate.faults import Fault, fault_result
 from whileai_simulate.lexicon import CLOSED_STATUSES, label, participle, words_of
-from whileai_simulate.records import Record, collection_field, flat, make_id
+from whileai_simulate.records import Record, flat, make_id
 from whileai_simulate.schema import problems
 from whileai_simulate.waiting import wait
 
@@ -71,6 +72,11 @@ class World:
         cache: Shared by the rollouts of one task: encoded results of reads.
         execute: Own functions by tool name, which run instead of the mock; faults are still injected.
         faults: Own faults by name.
+
+    Attributes:
+        log: Calls so far, as the world saw them.
+        fired: Faults that fired.
+        off_loop: Runs what blocks beside the event loop; set by the engine.
     """
 
     __slots__ = (
@@ -84,6 +90,7 @@ class World:
         "_own_faults",
         "fired",
         "log",
+        "off_loop",
     )
 
     def __init__(
@@ -102,6 +109,7 @@ class World:
         self._execute = execute or {}
         self._own_faults = faults or {}
         self._closed = False
+        self.off_loop: Callable[[Callable[[], Any]], Awaitable[Any]] | None = None
         self.log: list[dict[str, Any]] = []
         self.fired: list[dict[str, Any]] = []
 
@@ -140,7 +148,52 @@ class World:
 
         Raises:
             WorldClosedError: The rollout is over.
+            ParameterError: An async agent calls an own coroutine function; it is to await `acall`.
         """
+        found = self._begin(name, arguments)
+        if isinstance(found, str):
+            return found
+        info, own = found
+        try:
+            value = own(**arguments)
+            if inspect.isawaitable(value) and not self._on_loop():
+                value = wait(value)
+        except Exception as err:  # noqa: BLE001 - an own tool that raises answers with its error, as a server would
+            return self._raised(info, arguments, err)
+        if inspect.iscoroutine(value):
+            value.close()
+            raise ParameterError(
+                f"{name} is a coroutine function, and waiting for it here would block every other rollout",
+                fix=f"await context.acall_tool({name!r}, ...)",
+            )
+        return self._returned(info, arguments, value)
+
+    async def acall(self, name: str, arguments: Any) -> str:
+        """Do as `call` without blocking the event loop: own coroutine functions are awaited, others run on a thread.
+
+        Raises:
+            WorldClosedError: The rollout is over.
+        """
+        found = self._begin(name, arguments)
+        if isinstance(found, str):
+            return found
+        info, own = found
+        try:
+            if inspect.iscoroutinefunction(own):
+                value = await own(**arguments)
+            else:
+                value = await (self.off_loop or asyncio.to_thread)(lambda: own(**arguments))
+                value = await value if inspect.isawaitable(value) else value
+        except Exception as err:  # noqa: BLE001 - as above
+            return self._raised(info, arguments, err)
+        return self._returned(info, arguments, value)
+
+    def is_own(self, name: str) -> bool:
+        """Whether a function of the user's answers the tool, which may take its time."""
+        return name in self._execute
+
+    def _begin(self, name: str, arguments: Any) -> str | tuple[ToolInfo, Callable[..., Any]]:
+        """Answer a call, unless an own function is to do so: then return it."""
         if self._closed:
             raise WorldClosedError("the rollout is over: its deadline passed")
         info = self._domain.tools.get(name)
@@ -157,9 +210,7 @@ class World:
         if fault is not None:
             return self._faulty(info, arguments, fault)
         own = self._execute.get(name)
-        if own is not None:
-            return self._run_own(info, own, arguments)
-        return self.answer(info, arguments)
+        return self.answer(info, arguments) if own is None else (info, own)
 
     def replay(self, key: Any, run: Callable[[], T]) -> T:
         """Return what `run` returns, and leave the world as it leaves it; other rollouts of the task skip the work.
@@ -249,19 +300,29 @@ class World:
             honest = shadow.call(info.name, arguments)
         return self.note(info.name, arguments, "fault", fault_result(fault, honest, old, self._own_faults))
 
-    def _run_own(self, info: ToolInfo, own: Callable[..., Any], arguments: dict[str, Any]) -> str:
-        key = arguments.get(info.key) if info.key else None
+    def _on_loop(self) -> bool:
+        """Whether this is the thread of the event loop that the rollouts of an async agent share."""
+        if self.off_loop is None:
+            return False
         try:
-            value = own(**arguments)
-            if inspect.isawaitable(value):
-                value = wait(value)
-        except Exception as err:  # noqa: BLE001 - an own tool that raises answers with its error, as a server would
-            return self.note(
-                info.name, arguments, "tool_error", _error(f"{type(err).__name__}: {err}"), info.entity, key
-            )
+            return asyncio.get_running_loop() is not None
+        except RuntimeError:
+            return False
+
+    def _returned(self, info: ToolInfo, arguments: dict[str, Any], value: Any) -> str:
+        if self._closed:
+            raise WorldClosedError("the rollout is over: its deadline passed")
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
         effect = "changed" if info.kind == "write" else "read"
-        return self.note(info.name, arguments, effect, text, info.entity, key)
+        return self.note(info.name, arguments, effect, text, info.entity, self._key_in(info, arguments))
+
+    def _raised(self, info: ToolInfo, arguments: dict[str, Any], err: Exception) -> str:
+        text = _error(f"{type(err).__name__}: {err}")
+        return self.note(info.name, arguments, "tool_error", text, info.entity, self._key_in(info, arguments))
+
+    @staticmethod
+    def _key_in(info: ToolInfo, arguments: dict[str, Any]) -> Any:
+        return arguments.get(info.key) if info.key else None
 
     # -- reads ----------------------------------------------------------------------------------------------
 
@@ -426,39 +487,3 @@ def _matches(record: Record, name: str, value: Any) -> bool:
     if isinstance(value, str) and any(w in ("query", "keyword", "keywords", "search", "text") for w in words_of(name)):
         return value.casefold() in _encode(record).casefold()
     return True
-
-
-_OPERATORS: dict[type, Callable[..., Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
-    ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Mod: operator.mod,
-}  # fmt: skip
-
-
-def arithmetic(text: str) -> float | int:
-    """Calculate an expression of numbers, + - * / % and parentheses, at most 200 characters.
-
-    Raises:
-        ValueError: The text holds anything else.
-    """
-    if len(text) > 200:
-        raise ValueError("the expression is too long")
-
-    def walk(node: ast.AST) -> float | int:
-        if isinstance(node, ast.Expression):
-            return walk(node.body)
-        if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-            return node.value  # type: ignore[return-value]
-        if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-            return _OPERATORS[type(node.op)](walk(node.left), walk(node.right))  # type: ignore[no-any-return]
-        if isinstance(node, ast.UnaryOp) and type(node.op) in _OPERATORS:
-            return _OPERATORS[type(node.op)](walk(node.operand))  # type: ignore[no-any-return]
-        raise ValueError("only numbers, + - * / % and parentheses")
-
-    value = walk(ast.parse(text, mode="eval"))
-    return round(value, 10) if isinstance(value, float) else value
-
-
-def owned_ids(data: Mapping[str, Any], entity: str, owner: Mapping[str, Any]) -> list[Any]:
-    """Return the ids of an entity type that the owner's record lists."""
-    listed = owner.get(collection_field(entity), ())
-    return [v for v in listed if v in data["entities"].get(entity, {})]
