@@ -19,6 +19,8 @@ from whileai_kernel import resolve
 from whileai_kernel.errors import MissingDependencyError, WhileaiError
 from whileai_kernel.testing.acting import reference_tools
 
+pytestmark = pytest.mark.integration
+
 
 class World:
     """A world with a fault."""
@@ -166,6 +168,19 @@ def test_a_server_over_stdio(program: Path) -> None:
         check(tools)
     with pytest.raises(WhileaiError, match="closed"):
         tools[0](order_id="A-1")
+
+
+def test_a_tool_keeps_its_connection_and_nothing_else_does(program: Path) -> None:
+    import gc
+
+    tools = mcp_tools([sys.executable, str(program)])
+    thread, taken = tools.connection._thread, list(tools)
+    del tools
+    gc.collect()
+    assert taken[1](a=1, b=1) == "2"
+    taken.clear()
+    gc.collect()
+    assert not thread.is_alive()
 
 
 def test_a_server_in_this_process(program: Path) -> None:

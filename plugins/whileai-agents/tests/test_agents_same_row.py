@@ -19,6 +19,7 @@ import pytest
 from whileai_agents import Proxy, Rollout, Scripted
 from whileai_kernel.protocols import Completion
 
+pytestmark = pytest.mark.integration
 SYSTEM = "Help customers with orders."
 ASK = "Where are orders A-1 and A-2?"
 SCHEMA = {

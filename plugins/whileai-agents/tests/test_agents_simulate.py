@@ -21,6 +21,7 @@ from whileai_agents.scripted import call
 from whileai_kernel.messages import text_of
 from whileai_kernel.tools import tool
 
+pytestmark = pytest.mark.integration
 simulate = pytest.importorskip("whileai_simulate").simulate
 
 SYSTEM = "Help customers with orders. Cancel only after you have looked."

@@ -31,12 +31,13 @@ class McpToolError(AgentError):
 class McpTools(list[Tool]):
     """Tools of an MCP server: a list, with the connection behind it.
 
-    Use it in a `with` block, or call `close()`; the end of the process closes it too.
+    Use it in a `with` block, or call `close()`; it also closes when nobody has any of its tools any more.
     """
 
-    def __init__(self, connection: _Connection, tools: Sequence[Tool]) -> None:
-        super().__init__(tools)
-        self._connection = connection
+    def __init__(self, connection: _Connection, listed: Sequence[Any]) -> None:
+        super().__init__()
+        self.connection = connection
+        self.extend(_tool(item, self) for item in listed)  # each tool holds the list, and so the connection
         self._finalizer = weakref.finalize(self, connection.close)
 
     def __enter__(self) -> McpTools:
@@ -69,8 +70,7 @@ def mcp_tools(server: Any, *, deadline_s: float = d.TOOL_DEADLINE_S.value) -> Mc
     need("mcp", "mcp")
     connection = _Connection(server, deadline_s)
     try:
-        listed = connection.start()
-        return McpTools(connection, [_tool(item, connection) for item in listed])
+        return McpTools(connection, connection.start())
     except BaseException:
         connection.close()
         raise
@@ -80,7 +80,7 @@ def _either(item: Any, *names: str) -> Any:
     return next((value for name in names if (value := getattr(item, name, None)) is not None), None)
 
 
-def _tool(item: Any, connection: _Connection) -> Tool:
+def _tool(item: Any, owner: McpTools) -> Tool:
     hints = _either(item, "annotations")
     read_only = None if hints is None else _either(hints, "read_only_hint", "readOnlyHint")
     described = as_tool(
@@ -98,14 +98,14 @@ def _tool(item: Any, connection: _Connection) -> Tool:
         described.parameters,
         dict(returns) if returns else None,
         kind,  # type: ignore[arg-type]
-        _caller(connection, item.name),
+        _caller(owner, item.name),
         is_stub=False,
     )
 
 
-def _caller(connection: _Connection, name: str) -> Callable[..., str]:
+def _caller(owner: McpTools, name: str) -> Callable[..., str]:
     def called(**arguments: Any) -> str:
-        return connection.call(name, arguments)
+        return owner.connection.call(name, arguments)
 
     called.__name__ = called.__qualname__ = name
     return called
