@@ -136,7 +136,8 @@ class Audit:
 
 def _pass(row: Row) -> bool | None:
     reward = row.get("reward")
-    return None if reward is None else reward >= float(row.get("threshold") or 1.0) - 1e-9
+    threshold = row.get("threshold")
+    return None if reward is None else reward >= (1.0 if threshold is None else float(threshold)) - 1e-9
 
 
 def audit(

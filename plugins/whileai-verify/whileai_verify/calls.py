@@ -21,7 +21,7 @@ from typing import Any, Literal
 from whileai_kernel.errors import ParameterError
 from whileai_kernel.messages import CallRecord, tool_calls
 from whileai_kernel.protocols import Example
-from whileai_verify.compare import first_difference
+from whileai_verify.compare import first_difference, without_expected
 from whileai_verify.defaults import DEADLINE_S
 from whileai_verify.rowview import (
     MISSING,
@@ -290,9 +290,10 @@ class Arguments:
                 if result["reward"] is None:
                     raise _NotScoredError(result)
                 return None if result["reward"] == 1.0 else str(result["reason"])
-            return first_difference(
+            difference = first_difference(
                 call.arguments, expected, subset=self.match == "subset", rel_tol=self.rel_tol, unordered=self.unordered
             )
+            return None if difference is None else without_expected(difference)
 
         return compare
 

@@ -31,7 +31,8 @@ _LEAD = re.compile(
 )
 _STATED = re.compile(
     r"^(?:i(?:['’]d|['’]ll| would| will)?\s+(?:choose|pick|select|go with|answer)|my\s+(?:choice|pick)\s+is"
-    r"|it(?:['’]s| is)|it\s+must\s+be|i\s+(?:think|believe)\s+(?:it(?:['’]s| is)|the\s+answer\s+is))\s+(?:(?:option|choice|letter)\s+)?"
+    r"|it(?:['’]s| is)|it\s+must\s+be"
+    r"|i\s+(?:think|believe)\s+(?:it(?:['’]s| is)|the\s+answer\s+is))\s+(?:(?:option|choice|letter)\s+)?"
     r"(?=[*(\[\"'`]{0,3}[A-Za-z][*)\]\"'`.]{0,4}(?:\s|$))",
     re.I,
 )

@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["first_difference", "same_number", "same_value"]
+__all__ = ["first_difference", "same_number", "same_value", "without_expected"]
 
 
 def _number(value: Any) -> bool:
@@ -59,6 +59,14 @@ def first_difference(
         subset: Keys of `actual` that `expected` lacks do not count.
     """
     return _diff(actual, expected, "", frozenset(unordered), rel_tol, abs_tol, subset, 0)
+
+
+def without_expected(difference: str) -> str:
+    """Return a difference for a reason: the name of a key that only the expected value has is left out."""
+    path, _, kind = difference.rpartition(": ")
+    if kind != "missing":
+        return difference
+    return f"{path.rpartition('.')[0] or '(root)'}: lacks a key"
 
 
 def same_value(actual: Any, expected: Any, *, rel_tol: float = 0.0, abs_tol: float = 0.0) -> bool:

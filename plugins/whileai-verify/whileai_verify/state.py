@@ -16,7 +16,7 @@ from typing import Any
 
 from whileai_kernel.messages import tool_calls
 from whileai_kernel.protocols import Example
-from whileai_verify.compare import first_difference
+from whileai_verify.compare import first_difference, without_expected
 from whileai_verify.defaults import STATE_FLOAT_TOL
 from whileai_verify.rowview import (
     MISSING,
@@ -96,10 +96,10 @@ class FinalState:
         made = {c.name for c in tool_calls(row.get("messages") or [])}
         absent = [n for n in required if n not in made]
         if absent:
-            return verdict(0, f"required calls are absent: {', '.join(absent)}", difference=None)
+            return verdict(0, f"{len(absent)} of {len(required)} required calls are absent", difference=None)
         difference = self._difference(state, goal)
         if difference:
-            return verdict(0, f"the end state differs: {difference}", difference=difference)
+            return verdict(0, f"the end state differs: {without_expected(difference)}", difference=difference)
         if not made and not raw_reply_of(row).strip():
             return verdict(0, "the run did nothing, so the state is no evidence", difference=None)
         unchanged = lookup(row, self.initial)

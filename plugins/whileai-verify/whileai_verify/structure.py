@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal
 
 from whileai_kernel.errors import ParameterError
 from whileai_kernel.protocols import Example
-from whileai_verify.compare import first_difference
+from whileai_verify.compare import first_difference, without_expected
 from whileai_verify.defaults import DEADLINE_S
 from whileai_verify.extract import FoundJSON, find_json
 from whileai_verify.pool import WorkError, WorkTimeoutError, shared_pool
@@ -139,7 +139,8 @@ class JSONField:
             abs_tol=self.abs_tol,
             subset=self.subset,
         )
-        return verdict(difference is None, difference or "the field has the expected value")
+        reason = "the field has the expected value" if difference is None else without_expected(difference)
+        return verdict(difference is None, reason)
 
 
 def _refuse_remote(schema: Any) -> None:
@@ -199,15 +200,43 @@ def _validator(schema_text: str) -> Any:
     return cls(schema, format_checker=cls.FORMAT_CHECKER)
 
 
+class SchemaError(ValueError):
+    """A schema that cannot be evaluated: this says nothing about the reply."""
+
+
+_SHALLOW = 60  # a value with fewer levels does not exhaust the stack by itself
+
+
+def _depth(value: Any) -> int:
+    """Return how deep a JSON value is nested."""
+    deepest, stack = 0, [(value, 1)]
+    while stack:
+        node, depth = stack.pop()
+        deepest = max(deepest, depth)
+        inner = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+        stack.extend((item, depth + 1) for item in inner)
+    return deepest
+
+
 def schema_problem(value: Any, schema_text: str) -> str | None:
-    """Return why a value does not satisfy a schema, or `None`. The value itself is not quoted."""
+    """Return why a value does not satisfy a schema, or `None`. The value itself is not quoted.
+
+    Raises:
+        SchemaError: The schema cannot be evaluated.
+    """
+    from referencing.exceptions import Unresolvable
+
     validator = _validator(schema_text)
     try:
         error = min(
             validator.iter_errors(value), key=lambda e: (len(e.absolute_path), str(e.absolute_path)), default=None
         )
     except RecursionError:
+        if _depth(value) < _SHALLOW:
+            raise SchemaError("the schema refers to itself without end") from None
         return "(root): nested too deeply"
+    except Unresolvable:
+        raise SchemaError("the schema refers to a part that it does not have") from None
     if error is None:
         return None
     path = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error.absolute_path).lstrip(".")
@@ -217,7 +246,10 @@ def schema_problem(value: Any, schema_text: str) -> str | None:
 def schema_verdict(value: Any, schema_text: str, deadline: float) -> Verdict:
     """Return the verdict of a schema on a value; schemas with patterns run in a worker with a deadline."""
     if '"pattern' not in schema_text:
-        problem = schema_problem(value, schema_text)
+        try:
+            problem = schema_problem(value, schema_text)
+        except SchemaError as error:
+            return not_scored("error", str(error))
     else:
         try:
             problem = shared_pool("whileai_verify.work_schema", 1).call([value, schema_text], deadline)

@@ -62,7 +62,7 @@ def _run(db: sqlite3.Connection, query: str, max_rows: int, seconds: float) -> l
         raise _Bad(_plain(error)) from None
     if len(rows) > max_rows:
         raise _Bad(f"more than {max_rows} rows")
-    return [[v.hex() + " (blob)" if isinstance(v, bytes) else v for v in row] for row in rows]
+    return [list(row) for row in rows]
 
 
 def _plain(error: Exception) -> str:
