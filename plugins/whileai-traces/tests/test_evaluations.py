@@ -323,6 +323,31 @@ def test_verifiers_traces_are_trees_and_each_path_is_a_row(tmp_path: Path) -> No
     assert row["privileged"]["reference"] == "4"
 
 
+def test_verifiers_really_run() -> None:
+    """Two episodes and a failed one that verifiers 0.4.0 wrote: a tool server, a scripted model, two rewards."""
+    data = read(Path(__file__).parent / "recorded" / "verifiers_0_4.jsonl")
+    assert data.provenance["formats"] == {"traces/verifiers": 1}
+    assert not data.warnings
+    assert [(r["prompt"], r["final_text"], r["outcome"]) for r in data] == [
+        ("2+2?", "It is 4", "completed"), ("3+3?", "It is 6", "completed"), ("2+2?", None, "failed")]  # fmt: skip
+    assert data[0]["task_id"] == data[2]["task_id"] != data[1]["task_id"]
+    row = data[0]
+    calls = tool_calls(row["messages"])
+    assert [(c.id, c.name, c.arguments, c.result) for c in calls] == [
+        ("call_0", "sums_add", {"a": 2, "b": 2}, "4"), ("call_1", "sums_add", {"a": 2, "b": 0}, "2")]  # fmt: skip
+    assert row["system_prompt"] == "Be brief."
+    assert row["privileged"] == {"reference": "4", "answer": "4"}
+    assert row["usage"] == {"prompt_tokens": 6, "completion_tokens": 4}
+    assert (row["reward"], row["status"]) == (None, "invalid")  # weights 1 and 0.5 make 1.5, which is no reward
+    assert [(j["scorer"]["id"], j["reward"]) for j in row["judgments"]] == [
+        ("verifiers/exact", 1.0), ("verifiers/short", 1.0)]  # fmt: skip
+    assert row["tools"][0]["function"]["parameters"]["required"] == ["a", "b"]
+    assert (row["policy"]["model"], row["finish_reason"]) == ("scripted", "stop")
+    assert data[2]["lineage"]["incomplete"]
+    assert "ProviderError" in data[2]["error"]["message"]
+    assert data[2]["status"] == "missing"
+
+
 def test_verifiers_results_of_earlier_versions_hold_calls_as_text(tmp_path: Path) -> None:
     record = {
         "example_id": 3, "prompt": [{"role": "user", "content": "q"}], "answer": "4", "reward": 1.0, "metrics": {"n_calls": 1.0}, "is_truncated": False,

@@ -16,6 +16,13 @@ from whileai_traces.formats.base import JsonSource, Records, as_list, as_mapping
 
 __all__ = ["VerifiersResults"]
 
+TASK_FIELDS = (
+    "id", "idx", "name", "description", "prompt", "system_prompt", "image", "workdir", "agent_user", "skills",
+    "network_allow", "network_block", "artifacts", "artifact_max_bytes", "timeout", "resources",
+)  # fmt: skip
+"""Fields of a task that the library itself defines; what an environment adds (answers, tests) is not the agent's."""
+REFERENCES = ("answer", "reference", "solution")
+
 
 class VerifiersResults(JsonSource):
     """Episodes and traces of verifiers 0.4, and result rows of earlier versions."""
@@ -60,11 +67,13 @@ class VerifiersResults(JsonSource):
         self, where: str, trace: Mapping[str, Any], episode: Mapping[str, Any], build: RowBuilder
     ) -> Iterator[Row]:
         nodes = [as_mapping(n) for n in as_list(trace.get("nodes"))]
+        task = as_mapping(trace.get("task")) or as_mapping(episode.get("task"))
+        data = as_mapping(task.get("data"))
+        if not nodes:
+            nodes = _asked(data)  # a rollout that failed before its first model call
         if not nodes:
             build.problem(where, "is a trace without nodes")
             return
-        task = as_mapping(trace.get("task")) or as_mapping(episode.get("task"))
-        data = as_mapping(task.get("data"))
         rewards = {k: as_mapping(v) for k, v in as_mapping(trace.get("rewards")).items()}
         total = _weighted(rewards) if rewards else None
         scores = [Score("verifiers/reward", total, evidence={"rewards": trace.get("rewards")})] if rewards else []
@@ -72,28 +81,29 @@ class VerifiersResults(JsonSource):
         agent = as_mapping(as_mapping(trace.get("agent")).get("config"))
         parents = {p for n in nodes if isinstance(p := n.get("parent"), int)}
         leaves = [i for i in range(len(nodes)) if i not in parents]
-        private = {k: data[k] for k in ("answer", "reference", "solution") if data.get(k) is not None}
-        stop = trace.get("stop_condition")
+        private = {str(k): v for k, v in data.items() if k not in TASK_FIELDS and v not in (None, "", [], {})}
+        reference = next((private[k] for k in REFERENCES if k in private), None)
+        calls = [as_mapping(c) for c in as_list(trace.get("calls"))]
+        stop, errors = trace.get("stop_condition"), as_list(trace.get("errors"))
         for number, leaf in enumerate(leaves, start=1):
             path = _path(nodes, leaf)
-            calls = {n: c for c in map(as_mapping, as_list(trace.get("calls"))) if isinstance(n := c.get("node"), int)}
-            finish = as_mapping(calls.get(leaf)).get("finish_reason")
+            finish = next((c.get("finish_reason") for c in calls if c.get("node") == leaf), None)
             row = build.row(
                 f"{where}, path {number}" if len(leaves) > 1 else where,
                 [as_mapping(nodes[i].get("message")) for i in path],
-                task_id=str(data.get("id") or task.get("key") or data.get("idx") or "") or None,
+                task_id=_task_id(task, data),
                 scores=scores,
-                tools=as_list(trace.get("tools")),
-                privileged={"reference": next(iter(private.values())), **private} if private else None,
-                rest=leftovers(trace, ("nodes", "tools", "rewards", "task", "agent", "calls", "errors")),
+                tools=as_list(trace.get("tools")) or as_list(nodes[path[0]].get("tools")),
+                privileged={"reference": reference, **private} if reference is not None else private,
+                rest={
+                    **leftovers(trace, ("nodes", "tools", "rewards", "task", "agent", "calls", "errors")),
+                    "task": {k: task[k] for k in ("type", "key", "hash") if task.get(k)},
+                },
                 finish_reason=finish if isinstance(finish, str) else None,
-                outcome="failed"
-                if as_list(trace.get("errors"))
-                else ("truncated" if stop and "length" in str(stop) else None),
-                error={"type": "recorded", "message": json.dumps(trace["errors"])}
-                if as_list(trace.get("errors"))
-                else None,
+                outcome="failed" if errors else ("truncated" if stop and "length" in str(stop) else None),
+                error={"type": "recorded", "message": json.dumps(errors)} if errors else None,
                 policy={"model": agent.get("model"), "sampling": agent.get("sampling")} if agent.get("model") else None,
+                usage=_usage([c for c in calls if c.get("node") in path]),
                 logprobs=_sampled(nodes[leaf]),
             )
             if row is not None:
@@ -141,6 +151,34 @@ class VerifiersResults(JsonSource):
         )
         if row is not None:
             yield row
+
+
+def _asked(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return what a task asks as nodes: instructions and prompt, text or messages."""
+    prompt = data.get("prompt")
+    asked = [{"role": "user", "content": prompt}] if isinstance(prompt, str) and prompt else as_list(prompt)
+    told = data.get("system_prompt")
+    if isinstance(told, str) and told:
+        asked = [{"role": "system", "content": told}, *asked]
+    return [{"parent": n - 1 if n else None, "message": m} for n, m in enumerate(asked) if isinstance(m, Mapping)]
+
+
+def _task_id(task: Mapping[str, Any], data: Mapping[str, Any]) -> str | None:
+    """Return the identity of a task: its own id, the stable key of the library, or its number."""
+    for value in (data.get("id"), task.get("key"), data.get("idx")):
+        if isinstance(value, str | int) and not isinstance(value, bool) and value != "":
+            return str(value)
+    return None
+
+
+def _usage(calls: list[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the sums of what the calls of a conversation used."""
+    out: dict[str, Any] = {}
+    for call in calls:
+        for key, value in as_mapping(call.get("usage")).items():
+            if _number(value):
+                out[str(key)] = out.get(str(key), 0) + value
+    return out
 
 
 def _weighted(rewards: Mapping[str, Mapping[str, Any]]) -> Any:
