@@ -429,7 +429,8 @@ def test_rules_have_words() -> None:
         ("Yes, please go ahead.", True), ("Sure!", True), ("ok, do it", True), ("Please proceed.", True),
         ("Yes, but don't do it yet", False), ("No.", False), ("Not now, go ahead later? no", False),
         ("Yes. It doesn't fit any more.", True), ("Yes. Wait, not yet.", False),
-        ("Yes, go ahead. But don't touch the other one.", False), ("My order is A-17.", False), ("I want to cancel it.", False), ("Is that right?", False),
+        ("Yes, go ahead. But don't touch the other one.", False), ("My order is A-17.", False),
+        ("I want to cancel it.", False), ("Is that right?", False),
     ]:  # fmt: skip
         assert agrees(text) is wanted, text
 

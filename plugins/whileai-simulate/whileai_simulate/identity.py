@@ -12,7 +12,7 @@ from whileai_kernel.errors import ParameterError, UnknownNameError
 from whileai_kernel.registry import resolve, spec_of
 from whileai_simulate.agents import PreparedAgent, prepare
 from whileai_simulate.options import Options
-from whileai_simulate.sides import UserSide, is_model, model_of
+from whileai_simulate.sides import UserSide, is_model, model_of, resolved_model
 from whileai_simulate.writer import OfflineWriter
 
 __all__ = ["agent_identity", "identity_of", "make_agent", "make_writer", "plain_options"]
@@ -71,11 +71,11 @@ def make_writer(writer: Any, user: UserSide | None = None, locale: str = "en_US"
     if isinstance(writer, str):
         try:
             writer = resolve("writers", writer)
-        except UnknownNameError as err:
-            try:
-                writer = resolve("models", writer)
-            except UnknownNameError:
-                raise err from None
+        except UnknownNameError:
+            if ":" not in writer:
+                raise
+            choices = "False, the name of a writer, or a model such as 'openai:<model>'"
+            writer = resolved_model(writer, "writer", choices)
     if is_model(writer) and not callable(getattr(writer, "write", None)):
         from whileai_simulate.model_writer import ModelWriter
 

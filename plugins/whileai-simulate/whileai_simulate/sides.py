@@ -34,6 +34,7 @@ __all__ = [
     "metered_judge",
     "metered_writer",
     "model_of",
+    "resolved_model",
 ]
 
 _PLAYED = ("none", "scripted")
@@ -103,7 +104,7 @@ def make_user_side(user: Any) -> UserSide | None:
     if user == "scripted":
         return UserSide("scripted", None, "scripted")
     if isinstance(user, str):
-        user = _resolved_model(user, "user", "'none', 'scripted', or a model such as 'openai:<model>'")
+        user = resolved_model(user, "user", "'none', 'scripted', or a model such as 'openai:<model>'")
     if is_model(user):
         from whileai_simulate.model_user import ModelUser
 
@@ -117,13 +118,25 @@ def make_user_side(user: Any) -> UserSide | None:
     return UserSide(kind, user, str(getattr(user, "version", "") or type(user).__qualname__))
 
 
-def _resolved_model(spec: str, side: str, choices: str) -> Any:
+def resolved_model(spec: str, side: str, choices: str) -> Any:
+    """Return the model of a spec.
+
+    Args:
+        spec: The spec.
+        side: Side of the run, for the error.
+        choices: What that side may be, for the error.
+
+    Raises:
+        ParameterError: It is the spec of no model.
+    """
     try:
         found = resolve("models", spec)
     except UnknownNameError as err:
         raise ParameterError(
             f"unknown {side} {spec!r}", why=f"{side} is {choices}; {err.why}", fix=err.fix or f"pass {choices}"
         ) from err
+    except TypeError as err:  # the name of a provider without the name of a model
+        raise ParameterError(f"{side} {spec!r} names no model", why=str(err), fix=f"pass {choices}") from err
     if not is_model(found):
         raise ParameterError(f"{spec!r} is no model", why=f"{side} is {choices}", fix=f"pass {choices}")
     return found
@@ -141,7 +154,7 @@ def make_judge(judge: Any) -> Any:
             judge = resolve("judges", judge)
         except UnknownNameError as err:
             try:
-                judge = _resolved_model(judge, "judge", "a registered judge, or a model such as 'openai:<model>'")
+                judge = resolved_model(judge, "judge", "a registered judge, or a model such as 'openai:<model>'")
             except WhileaiError:
                 try:
                     return resolve("verifiers", judge)

@@ -11,7 +11,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from whileai_simulate.axes import AXIS_NAMES, HISTORIES, WORLD_STATES
 from whileai_simulate.briefs import ids_in
+from whileai_simulate.faults import FAULTS
 from whileai_simulate.language import language_problem
 from whileai_simulate.lexicon import label, words_of
 from whileai_simulate.scenes import Scene, Setting
@@ -34,6 +36,8 @@ _META = re.compile(
     r"(?:he|she|they) (?:wants?|asks?) to)\b",
     re.I,
 )
+_CONTENT = re.compile(r"[^\W\d_]{4,}")
+_EMPTY = re.compile("this|that|with|from|have|please|could|would|what|when|your|about|hello|there|thanks|thank")
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]*\w")
 
 
@@ -87,7 +91,7 @@ def ask_problems(
     limit = 3 * len(draft.split()) + _MOST_WORDS
     found = [
         *([f"it has more than {limit} words"] if len(ask.split()) > limit else []),
-        *_missing(ask, setting, scene, draft),
+        *_missing(ask, setting, scene, draft, language),
         *_invented(ask, scene, draft),
         *_labels(ask, setting, scene, draft, reference),
         *_voice(ask, draft),
@@ -96,8 +100,11 @@ def ask_problems(
     return [*found, wrong] if wrong else found
 
 
-def _missing(ask: str, setting: Setting, scene: Scene, draft: str) -> Iterator[str]:
+def _missing(ask: str, setting: Setting, scene: Scene, draft: str, language: str) -> Iterator[str]:
     folded = ask.casefold()
+    content = [{w for w in _CONTENT.findall(text.casefold()) if not _EMPTY.fullmatch(w)} for text in (ask, draft)]
+    if language == "English" and content[1] and not content[0] & content[1]:
+        yield "it has nothing of the plain version"
     for text in kept_texts(scene, draft):
         if text.casefold() not in folded:
             yield f"{text!r} is missing"
@@ -126,7 +133,8 @@ def _invented(ask: str, scene: Scene, draft: str) -> Iterator[str]:
 
 def _labels(ask: str, setting: Setting, scene: Scene, draft: str, reference: str) -> Iterator[str]:
     known, folded = draft.casefold(), ask.casefold()
-    names = [*setting.domain.tools, *(str(v) for v in scene.axes.values())]
+    values = [str(v) for some in (*setting.axes.values.values(), WORLD_STATES, HISTORIES, FAULTS) for v in some]
+    names = [*setting.domain.tools, *AXIS_NAMES, *setting.axes.values, *values]
     for name in names:
         if "_" in name and name.casefold() in folded and name.casefold() not in known:
             yield f"it names {name!r}"
