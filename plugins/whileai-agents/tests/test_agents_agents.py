@@ -292,6 +292,28 @@ def test_turns_of_one_rollout_share_a_conversation() -> None:
         assert len(running.rows()) == 1
 
 
+def test_what_the_model_was_told_is_said() -> None:
+    import httpx
+
+    def drive(messages: Any, rollout: Any) -> None:
+        own = [{"role": "system", "content": "own words"}, *messages[1:]]
+        httpx.post(f"{rollout.base_url}/chat/completions", json={"messages": own})
+
+    assert ask(FunctionAgent(drive, Scripted(lambda m, t: "ok")))["system_prompt"] == "own words"
+
+
+def test_what_tells_one_agent_from_another(tmp_path: Path) -> None:
+    path = tmp_path / "my_agent.py"
+    path.write_text("print(1)", encoding="utf-8")
+    before = ProgramAgent(["python", str(path)])
+    path.write_text("print(2)", encoding="utf-8")
+    after = ProgramAgent(["python", "my_agent.py"], cwd=tmp_path)
+    assert before.code != after.code
+    assert ProgramAgent(["python", str(path)]).code == after.code
+    assert ProgramAgent(["python", "x" * 5000, "a\0b"]).code
+    assert ProgramAgent("a", Scripted(lookup, "one")).model_id == "one"
+
+
 # -- references -----------------------------------------------------------------------------------------------
 
 

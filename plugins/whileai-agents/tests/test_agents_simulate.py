@@ -52,12 +52,12 @@ def script(messages: Any, tools: Any) -> Any:
     return f"I looked: {' '.join(results)[:300]}"
 
 
-def run(agent: Any, **more: Any) -> list[dict[str, Any]]:
+def run(agent: Any, situations: int = 8, user: str = "none") -> list[dict[str, Any]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # the frameworks' own
         data = simulate(
-            agent, tools=[get_order, cancel_order], system_prompt=SYSTEM, situations=8, repeats=2, seed=5,
-            progress=False, options={"give_up_after": 0}, **more,
+            agent, tools=[get_order, cancel_order], system_prompt=SYSTEM, situations=situations, repeats=2, seed=5,
+            progress=False, options={"give_up_after": 0, "user": user},
         )  # fmt: skip
     return list(data.rows)
 
@@ -301,6 +301,66 @@ def test_a_framework_that_never_ends_is_stopped() -> None:
     with Proxy(Scripted(lambda messages, tools: call("get_order", {"order_id": "A-1"}, len(messages)))) as proxy:
         rows = run(proxy.agent(openai_agents(), max_turns=3))
     assert {row["error"]["type"] for row in rows} == {"MaxTurnsExceeded"}
+
+
+def talks(messages: Any, tools: Any) -> Any:
+    """Ask back once, then look, then report with a question, so that the user goes on."""
+    results = [text_of(m["content"]) for m in messages if m["role"] == "tool"]
+    if sum(m["role"] == "user" for m in messages) == 1:
+        return "Could you confirm the order id?"
+    return f"I looked: {results[-1][:100]} Anything else?" if results else call("get_order", {"order_id": "A-1"})
+
+
+@pytest.mark.parametrize("framework", ["program", "openai-agents", "pydantic-ai", "langgraph"])
+def test_conversations_of_several_turns(framework: str, tmp_path: Path) -> None:
+    model = Scripted(talks)
+
+    async def engine(messages: Any, tools: Any, context: Any) -> Any:
+        reply = await model.complete(messages, tools)
+        usage = {**reply.usage, "requests": 1}
+        return {"messages": [reply.message], "usage": usage, "finish_reason": reply.finish_reason}
+
+    with Proxy(model) as proxy:
+        if framework == "program":
+            (tmp_path / "my_agent.py").write_text(PROGRAM, encoding="utf-8")
+            agent = proxy.agent([sys.executable, str(tmp_path / "my_agent.py")])
+        elif framework == "langgraph":
+            pytest.importorskip("langgraph")
+            pytest.importorskip("langchain_openai")
+            agent = proxy.agent(langgraph)
+        else:
+            agent = proxy.agent(openai_agents() if framework == "openai-agents" else pydantic_ai())
+        rows = run(agent, situations=3, user="scripted")
+        recorded = proxy.rows()
+    expected = run(engine, situations=3, user="scripted")
+    assert min(len(row["messages"]) for row in expected) > 7
+    assert shown(rows) == shown(expected)
+    assert len(recorded) == len(rows), "all turns of a rollout are one conversation"
+
+
+def test_a_helper_agent_is_a_row_beside_the_rollout() -> None:
+    sdk = pytest.importorskip("agents")
+    helper = sdk.Agent(name="helper", instructions="You help.")
+    front = sdk.Agent(name="front", instructions="You lead.", tools=[helper.as_tool("ask_helper", "Ask the helper.")])
+
+    def both(messages: Any, tools: Any) -> Any:
+        if messages[0]["content"] == "You help.":
+            return "found it"
+        results = [m for m in messages if m["role"] == "tool"]
+        return f"helper: {results[-1]['content']}" if results else call("ask_helper", {"input": "look"})
+
+    with Proxy(Scripted(both)) as proxy:
+        rows = run(proxy.agent(front), situations=2)
+        recorded = proxy.rows()
+    assert {(row["outcome"], row["final_text"]) for row in rows} == {("completed", "helper: found it")}
+    assert {row["usage"]["requests"] for row in rows} == {3}, "the helper's requests are paid for too"
+    helpers = [row for row in recorded if row["system_prompt"] == "You help."]
+    leaders = {row["rollout_id"] for row in recorded if row["system_prompt"] == "You lead."}
+    assert (len(helpers), len(leaders)) == (4, 4)
+    assert {row["conversation"].get("beside") for row in helpers} | {
+        row["conversation"].get("beside") for row in recorded if row["rollout_id"] in leaders
+    } - {None}, "they are linked"
+    assert all(row["task_id"] not in {r["task_id"] for r in rows} for row in helpers)
 
 
 def test_inside_a_running_loop(expected: list[dict[str, Any]]) -> None:

@@ -42,6 +42,11 @@ class Driver:
         """Whether the agent's model is behind the proxy."""
         return self.proxy.model is not None
 
+    @property
+    def model_id(self) -> str | None:
+        """Id of the model behind the proxy, which tells one run from another when a journal is resumed."""
+        return str(self.proxy.model.id) if self.has_model else None
+
     def rollout(self, context: Any) -> Rollout:
         """Return the rollout of a context; all turns of one rollout have the same context."""
         with self._lock:

@@ -70,6 +70,7 @@ class EndpointAgent:
             self.url = f"{bare}/chat/completions"
         self.name = name or bare
         self.driver = Driver(model, proxy)
+        self.model_id = self.driver.model_id
         self.policy = self.driver.policy(self.name)
         if self.served:
             self.policy["model"] = self.served

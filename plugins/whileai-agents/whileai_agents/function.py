@@ -38,6 +38,7 @@ class FunctionAgent:
         self.fn, self.driver = fn, Driver(model, proxy)
         self._threads = ThreadPoolExecutor(d.TOOL_THREADS.value, thread_name_prefix="wai-agent-fn")
         self.name = name or str(getattr(fn, "__name__", type(fn).__name__))
+        self.model_id = self.driver.model_id
         self.policy = self.driver.policy(self.name)
 
     @staticmethod

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import json
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from whileai_kernel.messages import Message
 
 __all__ = ["ProgramAgent", "read_output"]
 
+_CODE = 2**20  # bytes up to which a file is taken for code
 _TAIL = 2000  # characters of what a program wrote to stderr that an error shows
 
 
@@ -63,10 +65,12 @@ class ProgramAgent:
             raise ParameterError("a program needs a name", fix="for example exec:python my_agent.py")
         self.argv = tuple(words)
         self.env, self.cwd, self.max_output = dict(env or {}), None if cwd is None else str(cwd), max_output
+        self.code = _digest([Path(self.cwd or ".") / word for word in words])
         self.driver = Driver(model, proxy)
         plain = [word for word in words if not word.startswith("-")]
         script = next((word for word in plain[1:] if word.endswith((".py", ".js", ".ts", ".sh"))), None)
         self.name = name or Path(script or words[0]).name
+        self.model_id = self.driver.model_id
         self.policy = self.driver.policy(self.name)
 
     @staticmethod
@@ -120,6 +124,18 @@ class ProgramAgent:
                 fix="run it by hand with a conversation on stdin",
             )
         return out.decode("utf-8", "replace")
+
+
+def _digest(paths: Iterable[Path]) -> str:
+    """Return a hash of the files among the arguments, so that a journal is not resumed with another program."""
+    digest = hashlib.sha256()
+    for path in paths:
+        try:
+            if path.is_file() and path.stat().st_size <= _CODE:
+                digest.update(path.read_bytes())
+        except (OSError, ValueError):
+            continue  # no path at all, or none that can be read: then its name is what is known of it
+    return digest.hexdigest()[:16]
 
 
 _ANSWERS = frozenset({"final_text", "messages", "steps", "error", "choices", "role"})

@@ -116,6 +116,8 @@ class Rollout:
     def turn(self, asked: Sequence[Message], final: str | None = None) -> dict[str, Any]:
         """Return what the agent did in answer to a conversation, as an agent of `simulate` returns it.
 
+        `system_prompt` says what its model was told, where that is not the system prompt of the simulation.
+
         Args:
             asked: The conversation that the agent was given.
             final: What the agent said in the end; `None` when that is what its model said.
@@ -128,6 +130,9 @@ class Rollout:
         if found is None:
             return {**out, **({"final_text": final} if final is not None else {"messages": []})}
         new = new_messages(found.messages, asked, found.replies[found.shared_replies][0] if found.replies else None)
+        told, given = (system_of(messages) for messages in (found.messages, asked))
+        if told != given:
+            out["system_prompt"] = told
         last = new[-1] if new else {}
         if final is not None and last.get("role") == "assistant" and not last.get("tool_calls"):
             said = text_of(last.get("content"))
@@ -153,6 +158,12 @@ class Rollout:
             if reply.logprobs is not None:
                 out["logprobs"] = reply.logprobs
         return out
+
+
+def system_of(messages: Sequence[Message]) -> str | None:
+    """Return what a model is told before the conversation, or `None`."""
+    first = messages[0] if messages else {}
+    return text_of(first.get("content")) if first.get("role") in ("system", "developer") else None
 
 
 def new_messages(messages: Sequence[Message], asked: Sequence[Message], first: int | None = None) -> list[Message]:

@@ -59,6 +59,7 @@ class FrameworkAgent:
         self.driver = driver if driver is not None else Driver(model, proxy)
         own = getattr(agent, "name", None)
         self.name = name or (own if isinstance(own, str) and own else self.library)
+        self.model_id = self.driver.model_id
         self.policy = {**self.driver.policy(self.name), "framework": self.library}
         self.instructions = str(self.own_instructions() or "")
 
