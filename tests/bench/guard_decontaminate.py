@@ -118,6 +118,7 @@ def main() -> None:
     rng = random.Random(0)
     study("made, 200 words", made(rng, 400, 200), made(rng, 2000, 200), copies)
     study("made, 40 words", made(rng, 400, 40), made(rng, 2000, 40), copies)
+    study("made, 20 words", made(rng, 400, 20), made(rng, 2000, 20), copies)
     if SHARED is not None:
         lines = (SHARED / "gsm8k_model_solutions.jsonl").read_text(encoding="utf-8").splitlines()
         questions = [json.loads(line)["question"] for line in lines]

@@ -1,17 +1,21 @@
 """False alarms and power of hack_scan: null sets of several shapes, planted hacks at three strengths.
 
-Run: ``python tests/bench/guard_scan.py [NULL_SETS] [SEEDS]``. Strength is the within-task correlation of the planted
-feature with the reward; 1,000 rows in tasks of 8. Found means: beyond the floor and ranked first. The bound is the
-power of one test of the planted feature alone at level 0.05, which no scan of many features can pass.
+Run: ``python tests/bench/guard_scan.py --nulls 0 120 --seeds 0 20``, or in pieces (``--nulls 0 200 --strengths``).
+Strength is the within-task correlation of the planted feature with the reward; 1,000 rows in tasks of 8. Found means:
+beyond the floor and ranked first. The bound is the power of one test of the planted feature alone at level 0.05, which
+no scan of many features can pass.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
+import itertools
+import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
+from scipy.stats import binomtest, norm
 
 from whileai_guard import hack_scan
 
@@ -23,8 +27,19 @@ CUMULATED /= CUMULATED[-1]
 KINDS = ("phrase", "rare phrase", "length", "tool", "formatting", "position")
 
 
-def words(rng: np.random.Generator, n: int) -> str:
-    return " ".join(WORDS[np.minimum(np.searchsorted(CUMULATED, rng.random(n)), 2999)])
+class Writer:
+    """Words of a Zipf vocabulary, drawn ten thousand at a time."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.rng, self.left = rng, iter(())
+
+    def __call__(self, n: int) -> str:
+        out = list(itertools.islice(self.left, n))
+        if len(out) < n:
+            drawn = np.searchsorted(CUMULATED, self.rng.random(10_000))
+            self.left = iter(WORDS[np.minimum(drawn, 2999)].tolist())
+            out += itertools.islice(self.left, n - len(out))
+        return " ".join(out)
 
 
 def row(task: int, index: int, text: str, reward: float, **more: Any) -> dict[str, Any]:
@@ -35,12 +50,13 @@ def row(task: int, index: int, text: str, reward: float, **more: Any) -> dict[st
 def null_set(seed: int) -> tuple[list[dict[str, Any]], bool]:
     """Return rows in which nothing predicts reward, and whether to scan conjunctions: eight shapes in turn."""
     rng = np.random.default_rng(seed)
+    words = Writer(rng)
     k, size = (4, 8)[seed % 2], (25, 100)[seed // 2 % 2]
     rows = []
     for task in range(480 // k):
-        rate, topic = rng.beta(2, 2), words(rng, size // 3)
+        rate, topic = rng.beta(2, 2), words(size // 3)
         for index in range(k):
-            text = f"{topic} {words(rng, int(size * rng.uniform(0.6, 1.4)))}"
+            text = f"{topic} {words(int(size * rng.uniform(0.6, 1.4)))}"
             text += " **so**" * int(rng.random() < 0.3) + "\n- one\n- two" * int(rng.random() < 0.3)
             rows.append(row(task, index, text, float(rng.random() < rate)))
     return rows, bool(seed // 4 % 2)
@@ -57,10 +73,11 @@ def with_tool(text: str, used: bool) -> list[dict[str, Any]]:
 
 def planted(kind: str, strength: float, seed: int, n: int = 1000, k: int = 8, size: int = 60) -> list[dict[str, Any]]:
     rng = np.random.default_rng(10_000 + seed)
+    words = Writer(rng)
     share = 0.03 if kind == "rare phrase" else 0.5
     rows = []
     for task in range(n // k):
-        rate, topic = rng.uniform(0.4, 0.6), words(rng, size // 3)
+        rate, topic = rng.uniform(0.4, 0.6), words(size // 3)
         for index in range(k):
             scale, has = rng.uniform(0.6, 1.4), rng.random() < share
             score = (has - share) / np.sqrt(share * (1 - share))
@@ -68,11 +85,11 @@ def planted(kind: str, strength: float, seed: int, n: int = 1000, k: int = 8, si
                 score = (scale - 1.0) / (0.8 / np.sqrt(12))
             elif kind == "position":
                 score = (index - (k - 1) / 2) / np.sqrt((k * k - 1) / 12)
-            text = f"{topic} {words(rng, int(size * scale))}"
+            text = f"{topic} {words(int(size * scale))}"
             if has and "phrase" in kind:
                 text += " as carefully verified above"
             if has and kind == "formatting":
-                text += "\n- " + words(rng, 3)
+                text += "\n- " + words(3)
             more = {"messages": with_tool(text, has)} if kind == "tool" else {}
             reward = float(rng.random() < np.clip(rate + strength * 0.5 * score, 0, 1))
             rows.append(row(task, index, text, reward, **more))
@@ -91,27 +108,48 @@ def first(kind: str, report: Any) -> bool:
     return bool(top.found and named)
 
 
-def main() -> None:
-    nulls = int(sys.argv[1]) if len(sys.argv) > 1 else 120
-    seeds = int(sys.argv[2]) if len(sys.argv) > 2 else 20
-    alarms = 0
-    for seed in range(nulls):
+def false_alarms(first_seed: int, last_seed: int) -> None:
+    alarms = []
+    for seed in range(first_seed, last_seed):
         rows, pairs = null_set(seed)
-        alarms += bool(hack_scan(rows, permutations=99, conjunctions=pairs, seed=seed).found)
-    spread = 1.96 * np.sqrt(0.05 * 0.95 / nulls)
-    print(
-        f"false alarms: {alarms} of {nulls} null sets = {alarms / nulls:.3f} (0.05 +- {spread:.3f} expected)",
-        flush=True,
+        if hack_scan(rows, conjunctions=pairs, seed=seed).found:
+            alarms.append(seed)
+    n = last_seed - first_seed
+    low, high = binomtest(len(alarms), n).proportion_ci(method="wilson")
+    shapes = " ".join(str(sum(s % 8 == shape for s in alarms)) for shape in range(8))
+    print(f"false alarms: {len(alarms)} of {n} null sets = {len(alarms) / n:.3f} [{low:.3f}..{high:.3f}]", flush=True)
+    print(f"by shape (k 4 or 8, then short or long, then without or with conjunctions): {shapes}", flush=True)
+
+
+def power(strength: float, seeds: range, kinds: Sequence[str]) -> None:
+    spent, found = 0.0, dict.fromkeys(kinds, 0)
+    for kind in kinds:
+        for seed in seeds:
+            rows = planted(kind, strength, seed)
+            cpu = time.process_time()
+            found[kind] += first(kind, hack_scan(rows))
+            spent += time.process_time() - cpu
+    bound = norm.sf(norm.isf(0.05) - strength * np.sqrt(1000 * 7 / 8))
+    shown = " ".join(f"{found[kind] / len(seeds):12.2f}" for kind in kinds)
+    each = spent / len(seeds) / len(kinds)
+    print(f"{strength:9.2f} {shown} {bound:6.2f}   {each:.3f} s", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nulls", type=int, nargs=2, default=(0, 120), help="first seed and one past the last")
+    parser.add_argument(
+        "--seeds", type=int, nargs=2, default=(0, 20), help="of the planted sets of a kind and strength"
     )
-    print(f"{'strength':>9} " + " ".join(f"{k:>12}" for k in KINDS) + f" {'all':>6} {'bound':>6}")
-    for strength in (0.25, 0.15, 0.08):
-        rates = [
-            np.mean([first(kind, hack_scan(planted(kind, strength, s), permutations=99)) for s in range(seeds)])
-            for kind in KINDS
-        ]
-        bound = norm.sf(norm.isf(0.05) - strength * np.sqrt(1000 * 7 / 8))
-        shown = " ".join(f"{r:12.2f}" for r in rates)
-        print(f"{strength:9.2f} {shown} {np.mean(rates):6.2f} {bound:6.2f}", flush=True)
+    parser.add_argument("--kinds", nargs="*", choices=KINDS, default=KINDS)
+    parser.add_argument("--strengths", type=float, nargs="*", default=(0.25, 0.15, 0.08))
+    args = parser.parse_args()
+    if args.nulls[1] > args.nulls[0]:
+        false_alarms(*args.nulls)
+    if args.strengths:
+        print(f"{'strength':>9} " + " ".join(f"{k:>12}" for k in args.kinds) + f" {'bound':>6}   cpu per scan")
+    for strength in args.strengths:
+        power(strength, range(*args.seeds), args.kinds)
 
 
 if __name__ == "__main__":

@@ -184,7 +184,7 @@ def test_the_statistic_is_the_exact_permutation_one():
     x, y = np.array([0.0, 1.0, 1.0, 3.0]), np.array([0.0, 1.0, 0.5, 0.0])
     sums = [float(x @ centred(np.array(p), np.zeros(4, np.int64))) for p in permutations(y)]
     result = associate(
-        scipy_sparse.csr_matrix(x[:, None]), y, np.zeros(4, np.int64), weights=np.ones(1), both=np.ones(1, np.bool_),
+        scipy_sparse.csr_matrix(x[:, None]), y, np.zeros(4, np.int64), up=np.full(1, 0.5), down=np.full(1, 0.5),
         permutations=199, seed=0,
     )  # fmt: skip
     assert np.mean(sums) == pytest.approx(0.0)

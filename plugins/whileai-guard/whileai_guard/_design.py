@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from whileai_guard._permute import group_spread
-from whileai_guard._phrases import phrase_matrix
-from whileai_guard.features import GROUPS, PRESENCE, answer_text, row_features
+from whileai_guard._permute import shared_variance, total_spread
+from whileai_guard._phrases import CLASSES, Phrases, phrase_matrix
+from whileai_guard.defaults import BUDGET, COHESION, MORE_SHARE, PHRASE_BUDGET
+from whileai_guard.features import EITHER_WAY, GROUPS, PRESENCE, row_features
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -28,20 +29,21 @@ class Design:
     Attributes:
         matrix: Rows x features.
         names: Name of each column.
-        weights: Share of the error budget of each column.
-        both: Whether a column is tested in both directions.
+        up: Share of the error budget of each column for more of it being paid.
+        down: The same for less of it being paid.
         presence: Whether a column is zero or one.
     """
 
     matrix: sparse.csr_matrix
     names: list[str]
-    weights: F64
-    both: NDArray[np.bool_]
+    up: F64
+    down: F64
     presence: NDArray[np.bool_]
 
 
 def build(
     rows: Sequence[Row],
+    texts: Sequence[str],
     group: I64,
     *,
     extra: Mapping[str, Callable[[Row], Any]],
@@ -50,13 +52,13 @@ def build(
     longest: int,
     support: float,
     at_most: int,
-    phrase_weight: float,
-    conjunction_weight: float,
+    budget: Mapping[str, float] = BUDGET.value,
 ) -> Design:
     """Return the design matrix; nothing in it depends on the rewards.
 
     Args:
         rows: Rows of tasks with at least two rows.
+        texts: The `answer_text` of each.
         group: Task of each row.
         extra: Further features by name; a feature may return a number or a mapping of names to numbers.
         phrases: Whether phrases are features.
@@ -64,47 +66,39 @@ def build(
         longest: Words of the longest phrase.
         support: Least within-task sum of squares of a phrase or conjunction.
         at_most: Phrases kept at most.
-        phrase_weight: Share of the budget for phrases.
-        conjunction_weight: Share of the budget for conjunctions.
+        budget: Share of the error budget of each group of features, relative.
     """
-    named, names = _named(rows, extra)
-    spread = np.asarray(group_spread(named, group).sum(axis=0)).ravel() if names else np.zeros(0)
-    alive = np.flatnonzero(spread > 1e-9)
-    named, names = named[:, alive], [names[i] for i in alive.tolist()]
+    named, names = _named(rows, texts, extra)
+    alive = np.flatnonzero(total_spread(named, group) > 1e-9)
+    named, names = sparse.csr_matrix(named[:, alive]), [names[i] for i in alive.tolist()]
     parts, labels = [named], list(names)
-    budget = 1.0
-    weights: list[F64] = []
-    if phrases:
-        words, wording, width = phrase_matrix(
-            [answer_text(r) for r in rows], group, longest=longest, support=support, at_most=at_most
-        )
-        if wording:
-            parts.append(words)
-            labels += [f"phrase: {w}" for w in wording]
-            weights.append(_phrase_weights(width, phrase_weight))
-            budget -= phrase_weight
+    shares = [_named_shares(names, named, group, budget)]
+    if phrases and texts:
+        found = phrase_matrix(texts, group, longest=longest, support=support, at_most=at_most, cohesion=COHESION.value)
+        parts.append(found.matrix)
+        labels += [f"phrase: {w}" for w in found.names]
+        shares.append(_phrase_shares(found, budget["phrases"]))
     if conjunctions:
         pairs, pair_names = _conjunctions(sparse.csr_matrix(sparse.hstack(parts)), labels, group, support)
-        if pair_names:
-            parts.append(pairs)
-            labels += pair_names
-            weights.append(np.full(len(pair_names), conjunction_weight / len(pair_names)))
-            budget -= conjunction_weight
-    weights.insert(0, _named_weights(names, budget))
+        parts.append(pairs)
+        labels += pair_names
+        shares.append(np.full(len(pair_names), budget["conjunctions"] / max(1, len(pair_names))))
     matrix = sparse.csr_matrix(sparse.hstack(parts)) if labels else sparse.csr_matrix((len(rows), 0))
-    n_named = len(names)
-    presence = np.array([i >= n_named or label.startswith(PRESENCE) for i, label in enumerate(labels)], np.bool_)
-    return Design(matrix, labels, np.concatenate(weights), ~presence, presence)
+    presence = np.array([i >= len(names) or label.startswith(PRESENCE) for i, label in enumerate(labels)], np.bool_)
+    more = np.where([label.startswith(EITHER_WAY) for label in labels], 0.5, MORE_SHARE.value)
+    share = np.concatenate(shares)
+    return Design(
+        matrix, labels, share * np.where(presence, 1.0, more), share * np.where(presence, 0.0, 1 - more), presence
+    )
 
 
-def _named(rows: Sequence[Row], extra: Mapping[str, Callable[[Row], Any]]) -> tuple[sparse.csr_matrix, list[str]]:
-    column: dict[str, int] = {}
-    at_row: list[int] = []
-    at_column: list[int] = []
-    values: list[float] = []
-    partial: dict[str, int] = {}
-    for position, row in enumerate(rows):
-        found = row_features(row)
+def _named(
+    rows: Sequence[Row], texts: Sequence[str], extra: Mapping[str, Callable[[Row], Any]]
+) -> tuple[sparse.csr_matrix, list[str]]:
+    at: dict[str, list[int]] = {}
+    values: dict[str, list[float]] = {}
+    for position, (row, text) in enumerate(zip(rows, texts, strict=True)):
+        found = row_features(row, text)
         for name, feature in extra.items():
             result = feature(row)
             if isinstance(result, Mapping) and "value" not in result:
@@ -114,42 +108,42 @@ def _named(rows: Sequence[Row], extra: Mapping[str, Callable[[Row], Any]]) -> tu
                 if value is not None:
                     found[f"plugin.{name}"] = float(value)
         for name, value in found.items():
-            if name.startswith(("markers.", "plugin.")):
-                partial[name] = partial.get(name, 0) + 1
-            at_row.append(position)
-            at_column.append(column.setdefault(name, len(column)))
-            values.append(value)
-    matrix = sparse.csr_matrix((values, (at_row, at_column)), shape=(len(rows), len(column)))
-    names = list(column)
-    # A marker that does not apply says nothing: such rows get the column's mean, not 0.
-    gaps = [n for n, count in partial.items() if count < len(rows)]
-    if gaps:
-        dense = matrix.tolil()
-        seen = {(r, c) for r, c in zip(at_row, at_column, strict=True)}
-        for name in gaps:
-            c = column[name]
-            mean = float(matrix[:, [c]].sum()) / partial[name]
-            for position in range(len(rows)):
-                if (position, c) not in seen:
-                    dense[position, c] = mean
-        matrix = sparse.csr_matrix(dense)
-    return matrix, names
+            if value or name.startswith(("markers.", "plugin.")):
+                at.setdefault(name, []).append(position)
+                values.setdefault(name, []).append(value)
+    columns = []
+    for name, places in at.items():
+        if name.startswith(("markers.", "plugin.")) and len(places) < len(rows):
+            # A marker that does not apply says nothing: such rows get the column's mean, not 0.
+            dense = np.full(len(rows), np.mean(values[name]))
+            dense[places] = values[name]
+            columns.append(sparse.csc_matrix(dense[:, None]))
+        else:
+            zeros = np.zeros(len(places), np.int64)
+            columns.append(sparse.csc_matrix((values[name], (places, zeros)), shape=(len(rows), 1)))
+    if not columns:
+        return sparse.csr_matrix((len(rows), 0)), []
+    return sparse.csr_matrix(sparse.hstack(columns)), list(at)
 
 
-def _named_weights(names: Sequence[str], budget: float) -> F64:
-    groups = [next((g for g in GROUPS if name.startswith(f"{g}.")), "plugin") for name in names]
-    present = sorted(set(groups))
-    return np.array([budget / len(present) / groups.count(g) for g in groups], np.float64)
+def _named_shares(names: Sequence[str], named: sparse.csr_matrix, group: I64, budget: Mapping[str, float]) -> F64:
+    """Return the share of each named feature: its part of its group's, and of what its near-copies have.
 
-
-def _phrase_weights(width: I64, budget: float) -> F64:
-    """Return weights such that single words, pairs and longer phrases have an equal share of the budget.
-
-    Single words are many and say little; without this they would use up the budget of the phrases that matter.
+    Near-copies are found or missed together, so sharing costs nothing, while splitting would.
     """
-    kind = np.minimum(width, 3)
-    counts = np.bincount(kind, minlength=4)
-    return np.asarray(budget / np.count_nonzero(counts) / counts[kind], np.float64)
+    groups = [next((g for g in GROUPS if name.startswith(f"{g}.")), "plugin") for name in names]
+    own = np.array([budget[g] / groups.count(g) for g in groups], np.float64)
+    return np.asarray(shared_variance(named, group) @ own, np.float64) if names else own
+
+
+def _phrase_shares(found: Phrases, budget: float) -> F64:
+    """Return the share of each phrase: that of its class, in proportion to how much it varies within tasks."""
+    out = np.zeros(len(found.names))
+    for kind, name in enumerate(CLASSES):
+        members = found.kind == kind
+        weight = np.sqrt(found.spread) if name == "fixed" else found.spread
+        out[members] = budget * PHRASE_BUDGET.value[name] * weight[members] / max(weight[members].sum(), 1e-300)
+    return out
 
 
 def _conjunctions(
@@ -160,14 +154,9 @@ def _conjunctions(
     if len(flags) < 2:
         return sparse.csr_matrix((matrix.shape[0], 0)), []
     binary = sparse.csr_matrix((matrix[:, flags] > 0).astype(np.float64))
-    spread = np.asarray(group_spread(binary, group).sum(axis=0)).ravel()
-    chosen = np.argsort(-spread, kind="stable")[:CONJOINED].tolist()
-    columns, names = [], []
-    for a, b in combinations(sorted(chosen), 2):
-        both = binary[:, [a]].multiply(binary[:, [b]])
-        columns.append(both)
-        names.append(f"{labels[flags[a]]} AND {labels[flags[b]]}")
-    joined = sparse.csr_matrix(sparse.hstack(columns))
-    own = np.asarray(group_spread(joined, group).sum(axis=0)).ravel()
-    keep = np.flatnonzero(own >= support)
-    return sparse.csr_matrix(joined[:, keep]), [names[i] for i in keep.tolist()]
+    chosen = sorted(np.argsort(-total_spread(binary, group), kind="stable")[:CONJOINED].tolist())
+    first, second = (list(side) for side in zip(*combinations(chosen, 2), strict=True))
+    joined = sparse.csr_matrix(binary[:, first].multiply(binary[:, second]))
+    keep = np.flatnonzero(total_spread(joined, group) >= support)
+    names = [f"{labels[flags[first[i]]]} AND {labels[flags[second[i]]]}" for i in keep.tolist()]
+    return sparse.csr_matrix(joined[:, keep]), names

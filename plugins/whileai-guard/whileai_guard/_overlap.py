@@ -23,6 +23,7 @@ from whileai_guard.defaults import (
     CANDIDATE_SHARE,
     NEAR_WORDS,
     SHORT_WORDS,
+    SHORTER_RUNS,
     UNSPACED_FACTOR,
 )
 
@@ -176,7 +177,11 @@ class Index(Store):
     def _make_grams(self) -> Iterator[_Grams]:
         for factor in sorted(set(self.factor[self.distinct].tolist())):
             same = self.distinct & (self.factor == factor)
-            yield self._gram_group(np.flatnonzero(same & (self.lengths >= self.n * factor)), self.n * factor, False)
+            long_enough = same & (self.lengths >= self.n * factor)
+            # Few words leave few long runs once some are changed, so a text of few words is found by shorter runs.
+            words = np.clip(self.lengths // (factor * SHORTER_RUNS.value), min(self.short, self.n), self.n)
+            for n in sorted(set(words[long_enough].tolist())):
+                yield self._gram_group(np.flatnonzero(long_enough & (words == n)), n * factor, False)
             for length in range(self.short * factor, self.n * factor):
                 members = np.flatnonzero(same & (self.lengths == length))
                 if len(members):
@@ -349,7 +354,8 @@ def coverage(own: U64, other: U64, run: int, count: BOOL) -> tuple[float, BOOL, 
         count: Which tokens of `own` count (boilerplate does not).
 
     Returns:
-        The share of counted tokens that are covered, which tokens are covered, and for each run of `own` the place of
+        The share of counted tokens that are covered (in a shared run, or equal at the place that a shared run beside
+        them points to), which tokens are covered, and for each run of `own` the place of
         the same run in `other` (-1 where there is none).
     """
     run = max(1, min(run, len(own)))
@@ -363,5 +369,20 @@ def coverage(own: U64, other: U64, run: int, count: BOOL) -> tuple[float, BOOL, 
         partner[same] = order[at[same]]
         for shift in range(run):
             covered[shift : shift + len(mine)] |= same
+    _fill(own, other, covered, partner)
     total = int(count.sum())
     return (float((covered & count).sum() / total) if total else 0.0), covered, partner
+
+
+def _fill(own: U64, other: U64, covered: BOOL, partner: I64) -> None:
+    """Cover in place tokens between shared runs that line up with one of them: one changed word hides no neighbours."""
+    starts = np.flatnonzero(partner >= 0)
+    if not len(starts) or not len(other):
+        return
+    at = np.flatnonzero(~covered)
+    before = np.searchsorted(starts, at, side="right") - 1
+    for beside in (np.maximum(before, 0), np.minimum(before + 1, len(starts) - 1)):
+        place = at + partner[starts[beside]] - starts[beside]
+        inside = (place >= 0) & (place < len(other))
+        equal = inside & (other[np.clip(place, 0, len(other) - 1)] == own[at])
+        covered[at[equal]] = True

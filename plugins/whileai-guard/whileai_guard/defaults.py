@@ -40,7 +40,7 @@ NEAR_WORDS = Sourced(
 )
 NEAR_SHARE = Sourced(
     0.8,
-    "share of the evaluation text's words that must stand in shared runs for a near hit",
+    "share of the evaluation text's words that must be shared, in runs or lined up with one, for a near hit",
     "Dubey et al. 2024 (Llama 3, arXiv:2407.21783) section 5.1.4 uses 8-gram token overlap with a tuned share; "
     "Touvron et al. 2023 (Llama 2, arXiv:2307.09288) appendix A.6 calls a sample contaminated from 0.8 on",
 )
@@ -55,6 +55,12 @@ SHORT_WORDS = Sourced(
     "an evaluation text of at least this many words, but fewer than NEAR_WORDS, also hits when it stands whole "
     "inside a longer text; shorter ones hit only when the whole text is equal",
     "convention, untested",
+)
+SHORTER_RUNS = Sourced(
+    5,
+    "an evaluation text is compared closely from shared runs of its words over this, at least SHORT_WORDS and at most "
+    "NEAR_WORDS",
+    "measurement: tests/bench/guard_decontaminate.py, 20-word texts with 10 % of the words changed",
 )
 UNSPACED_FACTOR = Sourced(
     2,
@@ -94,7 +100,7 @@ SPLIT_SEED = Sourced(0, "seed of the split", "convention, untested")
 SCAN_ALPHA = Sourced(
     0.05,
     "family-wise error of a scan: chance of any alarm when nothing predicts reward",
-    "convention, untested; tests/bench/guard_scan.py: 1 alarm in 80 null sets",
+    "convention, untested",
 )
 SCAN_PERMUTATIONS = Sourced(
     399,
@@ -111,13 +117,39 @@ PHRASE_SUPPORT = Sourced(
 PHRASES = Sourced(
     4000, "phrases kept at most, those with the most within-task variation", "measurement: memory of 50,000 rows"
 )
-PHRASE_WEIGHT = Sourced(
-    0.4,
-    "share of the error budget that all phrases together have; the rest goes to the named features",
+BUDGET = Sourced(
+    {
+        "length": 4.0,
+        "position": 2.5,
+        "tools": 2.0,
+        "format": 2.0,
+        "counts": 1.0,
+        "markers": 1.0,
+        "plugin": 1.0,
+        "phrases": 3.0,
+        "conjunctions": 0.5,
+    },
+    "relative share of the error budget of each group of features; what is not in the data takes nothing",
     "Genovese, Roeder and Wasserman 2006 (Biometrika 93:509): weighted testing holds the family-wise error for any "
-    "weights fixed in advance; the value is convention, untested",
+    "weights that do not look at the rewards; the values are a measurement, tests/bench/guard_scan.py, chosen for "
+    "equal power of the six planted kinds at strength 0.08",
 )
-CONJUNCTION_WEIGHT = Sourced(0.1, "share of the error budget of conjunctions, when asked for", "as PHRASE_WEIGHT")
+PHRASE_BUDGET = Sourced(
+    {"word": 0.1, "loose": 0.02, "fixed": 0.88},
+    "share of the phrases' budget of single words, chance runs and fixed wordings",
+    "as BUDGET; within a class in proportion to the variation within tasks",
+)
+COHESION = Sourced(
+    0.5,
+    "a phrase is a fixed wording when at least this share of its parts' occurrences is inside it",
+    "measurement: tests/bench/guard_scan.py; chance runs of a Zipf vocabulary stay below 0.15",
+)
+MORE_SHARE = Sourced(
+    0.75,
+    "share of a feature's budget for more of it being paid, the rest for less; positions, markers and features of "
+    "plugins have 0.5",
+    "convention, untested: hacks add (Singhal et al. 2023, arXiv:2310.03716, on length)",
+)
 MIN_MIXED_TASKS = Sourced(
     5, "tasks whose rewards differ that a scan needs; below, the regime is unknown", "convention, untested"
 )

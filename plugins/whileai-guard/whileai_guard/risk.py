@@ -77,8 +77,10 @@ _GRADER_HINTS = (
 _ASKED_TO_GRADE = _rx(r"\b(?:verdict|grade|rating|score|rate|judge|evaluate|review|assess)\b")
 
 
-def _hinted(text: str) -> bool:
-    return any(word in text for word in _GRADER_HINTS)
+def hints_at_grader(text: str) -> bool:
+    """Return whether a reply can speak to its grader at all, at a hundredth of the price of the patterns."""
+    folded = text.casefold()
+    return any(word in folded for word in _GRADER_HINTS)
 
 
 @shown
@@ -92,7 +94,7 @@ def no_grader_address(row: Row) -> dict[str, Any]:
     if not turns:
         return verdict(None, scope=scope)
     asked = any(_ASKED_TO_GRADE.search(t) for t in [*user_texts(row), str(row.get("system_prompt") or "")])
-    turns = [t for t in turns if _hinted(t.raw.casefold())]
+    turns = [t for t in turns if hints_at_grader(t.raw)]
     spans = [turn.span(*m.span()) for turn in turns for m in GRADER_ADDRESS.finditer(turn.raw)]
     if not asked:
         spans += [turn.span(*m.span()) for turn in turns for m in PLANTED_VERDICT.finditer(turn.raw)]

@@ -16,6 +16,7 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -25,23 +26,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whileai_guard._design import Design, build
-from whileai_guard._permute import Association, associate, centred, slope_interval
+from whileai_guard._permute import Association, associate, centred, slope_intervals
 from whileai_guard._scan_report import Feature, ScanReport
 from whileai_guard.defaults import (
-    CONJUNCTION_WEIGHT,
+    BUDGET,
     EXHAUSTED_SHARE,
     MIN_MIXED_TASKS,
     PHRASE_SUPPORT,
-    PHRASE_WEIGHT,
     PHRASE_WORDS,
     PHRASES,
     SCAN_ALPHA,
     SCAN_PERMUTATIONS,
     SCAN_SEED,
 )
-from whileai_guard.features import plugin_features
-from whileai_guard.risk import no_grader_address
-from whileai_kernel.errors import ParameterError, RowError
+from whileai_guard.features import answer_text, plugin_features
+from whileai_guard.risk import hints_at_grader, no_grader_address
+from whileai_kernel.errors import ParameterError, RowError, unknown_name
 from whileai_kernel.rows import passed, task_key
 
 __all__ = ["hack_scan", "hack_scan_diff"]
@@ -66,8 +66,7 @@ def hack_scan(
     phrase_words: int = PHRASE_WORDS.value,
     phrase_support: float = PHRASE_SUPPORT.value,
     at_most: int = PHRASES.value,
-    phrase_weight: float = PHRASE_WEIGHT.value,
-    conjunction_weight: float = CONJUNCTION_WEIGHT.value,
+    budget: Mapping[str, float] = BUDGET.value,
     min_mixed_tasks: int = MIN_MIXED_TASKS.value,
     exhausted_share: float = EXHAUSTED_SHARE.value,
     seed: int = SCAN_SEED.value,
@@ -88,8 +87,7 @@ def hack_scan(
         phrase_words: Longest phrase.
         phrase_support: Least within-task variation of a phrase.
         at_most: Phrases kept at most.
-        phrase_weight: Share of the error budget of phrases.
-        conjunction_weight: Share of the error budget of conjunctions.
+        budget: Relative share of the error budget of each group of features; groups left out keep their default.
         min_mixed_tasks: Fewer tasks with differing rewards are no basis for a verdict.
         exhausted_share: Share of tasks that always pass from which the pool is exhausted.
         seed: Seed of the permutations.
@@ -104,7 +102,10 @@ def hack_scan(
     if not 0.0 < alpha < 1.0 or permutations < 19:
         raise ParameterError("alpha must lie in (0, 1) and permutations be at least 19", fix="leave them out")
     found = _read(rows)
-    flagged = tuple(i for i, r in enumerate(found) if no_grader_address(r)["value"] == 0.0)
+    texts = [answer_text(r) for r in found]
+    flagged = tuple(
+        i for i, r in enumerate(found) if hints_at_grader(texts[i]) and no_grader_address(r)["value"] == 0.0
+    )
     tasks = _tasks(found)
     rewards = _rewards(found)
     usable, group, counts = _mixed(tasks, rewards, found)
@@ -115,6 +116,7 @@ def hack_scan(
     chosen = [found[i] for i in usable.tolist()]
     design = build(
         chosen,
+        [texts[i] for i in usable.tolist()],
         group,
         extra={**plugin_features(), **(features or {})},
         phrases=phrases,
@@ -122,8 +124,7 @@ def hack_scan(
         longest=phrase_words,
         support=phrase_support,
         at_most=at_most,
-        phrase_weight=phrase_weight,
-        conjunction_weight=conjunction_weight,
+        budget=_budget(budget),
     )
     y = rewards[usable]
     result = _beside_endorsed(design, y, group, endorsed, permutations, seed)
@@ -149,7 +150,7 @@ def hack_scan_diff(
     phrase_words: int = PHRASE_WORDS.value,
     phrase_support: float = PHRASE_SUPPORT.value,
     at_most: int = PHRASES.value,
-    phrase_weight: float = PHRASE_WEIGHT.value,
+    budget: Mapping[str, float] = BUDGET.value,
     seed: int = SCAN_SEED.value,
 ) -> ScanReport:
     """Say what an update moved the policy toward: features that tell `after` from `before` on the same tasks.
@@ -164,7 +165,7 @@ def hack_scan_diff(
         phrase_words: Longest phrase.
         phrase_support: Least within-task variation of a phrase.
         at_most: Phrases kept at most.
-        phrase_weight: Share of the error budget of phrases.
+        budget: Relative share of the error budget of each group of features; groups left out keep their default.
         seed: Seed of the permutations.
 
     Returns:
@@ -190,6 +191,7 @@ def hack_scan_diff(
     side = np.array([s for _, _, s in pairs])
     design = build(
         [r for r, _, _ in pairs],
+        [answer_text(r) for r, _, _ in pairs],
         group,
         extra={**plugin_features(), **(features or {})},
         phrases=phrases,
@@ -197,11 +199,11 @@ def hack_scan_diff(
         longest=phrase_words,
         support=phrase_support,
         at_most=at_most,
-        phrase_weight=phrase_weight,
-        conjunction_weight=0.0,
+        budget=_budget(budget),
     )
     # A drift can go either way for every feature.
-    design = Design(design.matrix, design.names, design.weights, np.ones(len(design.names), np.bool_), design.presence)
+    each = (design.up + design.down) / 2
+    design = replace(design, up=each, down=each)
     ranked = _rank(design, _associate(design, side, group, permutations, seed), None, side, group, (), alpha)
     moved = [f for f in ranked if f.found]
     names = ", ".join(f"{f.name} {'up' if f.r > 0 else 'down'}" for f in moved[:5])
@@ -212,6 +214,15 @@ def hack_scan_diff(
         features=tuple(ranked[:SHOWN]),
         n_features=len(design.names),
     )
+
+
+def _budget(given: Mapping[str, float]) -> dict[str, float]:
+    for name, share in given.items():
+        if name not in BUDGET.value:
+            unknown_name("group of features", name, BUDGET.value)
+        if not 0.0 < share < float("inf"):
+            raise ParameterError(f"the share of {name} must be above 0, not {share!r}", fix="leave it out")
+    return {**BUDGET.value, **given}
 
 
 def _read(rows: Iterable[Row] | str | Path) -> list[Row]:
@@ -290,8 +301,8 @@ def _associate(design: Design, y: F64, group: I64, permutations: int, seed: int)
         design.matrix,
         y,
         group,
-        weights=design.weights,
-        both=design.both,
+        up=design.up,
+        down=design.down,
         permutations=permutations,
         seed=seed,
     )
@@ -320,7 +331,7 @@ def _contrast(
     design: Design, difference: F64, group: I64, have: NDArray[np.bool_], permutations: int, seed: int
 ) -> Association:
     _, part = np.unique(group[have], return_inverse=True)
-    smaller = Design(design.matrix[np.flatnonzero(have)], design.names, design.weights, design.both, design.presence)
+    smaller = replace(design, matrix=design.matrix[np.flatnonzero(have)])
     return _associate(smaller, difference[have], part.astype(np.int64), permutations, seed)
 
 
@@ -367,11 +378,11 @@ def _rank(
     if contrast is not None:
         over = over | (contrast.adjusted <= alpha)
     order = np.lexsort((np.arange(len(over)), -np.abs(result.r), ~over))[:SHOWN]
+    shown = np.asarray(design.matrix[:, order].todense(), np.float64)
+    slopes, lows, highs = slope_intervals(shown, y, group, 1 - alpha)
     ranked = []
-    for c in order.tolist():
-        name = design.names[c]
-        column = np.asarray(design.matrix[:, [c]].todense(), np.float64).ravel()
-        slope, low, high = slope_interval(column, y, group, 1 - alpha)
+    for at, c in enumerate(order.tolist()):
+        name, slope = design.names[c], float(slopes[at])
         paid = None if contrast is None else bool(contrast.adjusted[c] <= alpha and contrast.slope[c] * slope > 0)
         ranked.append(
             Feature(
@@ -379,10 +390,10 @@ def _rank(
                 found=bool(result.adjusted[c] <= alpha) or bool(paid),
                 r=float(result.r[c]),
                 effect=slope,
-                low=low,
-                high=high,
+                low=float(lows[at]),
+                high=float(highs[at]),
                 adjusted_p=float(result.adjusted[c]),
-                share=float(np.mean(column > 0)) if design.presence[c] else None,
+                share=float(np.mean(shown[:, at] > 0)) if design.presence[c] else None,
                 endorsed=any(fnmatchcase(name, pattern) for pattern in endorsed),
                 beyond_gold=paid,
                 gold_effect=None if contrast is None else float(slope - contrast.slope[c]),

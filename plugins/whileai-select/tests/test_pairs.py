@@ -136,3 +136,71 @@ def test_arguments_are_checked():
         with pytest.raises(ParameterError):
             build_preference_pairs([], **bad)
     assert build_preference_pairs([]).pairs == []
+
+
+def best_of_all(scores, lengths, margin, ratio):
+    """Oracle: every matching of a general graph, by recursion on the first open row."""
+
+    def best(open_rows):
+        if not open_rows:
+            return 0, 0.0
+        first, rest = open_rows[0], open_rows[1:]
+        found = [best(rest)]
+        for i, other in enumerate(rest):
+            cost = abs(math.log1p(lengths[first]) - math.log1p(lengths[other]))
+            if abs(scores[first] - scores[other]) >= margin - 1e-12 and cost <= math.log(ratio) + 1e-12:
+                pairs, total = best(rest[:i] + rest[i + 1 :])
+                found.append((pairs + 1, total - cost))
+        return max(found, key=lambda t: (t[0], round(t[1], 9)))
+
+    return best(list(range(len(scores))))
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from([0.0, 0.2, 0.4, 0.5, 0.7, 1.0]), st.integers(1, 40)), min_size=1, max_size=7),
+    st.sampled_from([0.1, 0.3, 0.5]),
+)
+def test_the_matching_of_fractional_rewards_is_the_best_of_all(drawn, margin):
+    rows = [row("a", i, r, chr(97 + i) * n) for i, (r, n) in enumerate(drawn)]
+    made = build_preference_pairs(rows, per_task=None, margin=margin, max_length_ratio=2.0)
+    cost = sum(abs(math.log1p(p["chosen_length"]) - math.log1p(p["rejected_length"])) for p in made.pairs)
+    pairs, least = best_of_all([r for r, _ in drawn], [n for _, n in drawn], margin, 2.0)
+    assert len(made.pairs) == pairs and cost == pytest.approx(-least, abs=1e-6)
+    ids = [p[side] for p in made.pairs for side in ("chosen_id", "rejected_id")]
+    assert len(ids) == len(set(ids)) and all(p["chosen_reward"] > p["rejected_reward"] for p in made.pairs)
+
+
+def test_a_middle_reward_is_chosen_or_rejected_as_the_whole_asks():
+    """No single cut of the rewards gives both pairs: 1.0 over 0.6, and 0.5 over 0.0."""
+    said = [(1.0, "x" * 100), (0.6, "y" * 100), (0.5, "z" * 10), (0.0, "w" * 10)]
+    rows = [row("a", i, reward, text) for i, (reward, text) in enumerate(said)]
+    made = build_preference_pairs(rows, per_task=None, margin=0.3)
+    assert {(p["chosen_id"], p["rejected_id"]) for p in made.pairs} == {("a-0", "a-1"), ("a-2", "a-3")}
+
+
+def test_equal_replies_with_unequal_rewards_are_no_pair_and_take_no_place():
+    rows = [row("a", 0, 1.0, "same"), row("a", 1, 0.0, "same"), row("a", 2, 0.0, "othr")]
+    rows += [row("b", 0, 1.0), row("b", 1, 0.0)]
+    made = build_preference_pairs(rows, per_task=None)
+    assert [e.reason for e in made.ledger] == ["chosen", "same_reply", "rejected", "same_reply", "same_reply"]
+
+
+def long_way(row_of):
+    return [r for t in range(10) for r in (row_of(t, 0, 1.0, True), row_of(t, 1, 0.0, False))]
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("position", lambda t, i, reward, good: row(f"t{t}", 5 if good else 2, reward, "a" if good else "b")),
+        ("style: formatting", lambda t, i, reward, good: row(f"t{t}", 0, reward, "- one\n" if good else "one..\n")),
+        ("style: exclamation", lambda t, i, reward, good: row(f"t{t}", 0, reward, "done!" if good else "done.")),
+    ],
+)
+def test_each_confound_is_named_alone(name, make):
+    """Oracle: ten of ten pairs differ one way, so the sign test gives 2 / 2**10, below 0.05 / 6."""
+    made = build_preference_pairs(long_way(make))
+    assert len(made.pairs) == 10
+    assert [c.name for c in made.confounds if c.found] == [name]
+    assert made.confounds[0].p == pytest.approx(2 / 2**10) and made.confounds[0].share == 1.0

@@ -1,7 +1,8 @@
 """Preference pairs from graded rollouts: same task, same prefix, matched on length, and a report on what else differs.
 
 Within a task, better and worse rollouts are matched so that as many pairs as possible are formed and their lengths
-are as close as possible: an exact assignment (Kuhn 1955), not a greedy one. What stays different between chosen and
+are as close as possible: an exact matching over all candidate pairs, not a greedy one. What stays different between
+chosen and
 rejected over the whole set (length, position, style) is tested and named, because a trainer learns it too.
 
 Example:
@@ -27,7 +28,8 @@ from whileai_kernel.protocols import LedgerEntry
 from whileai_select._confounds import Confound, confounds
 from whileai_select._eligible import Screen, screen_rows
 from whileai_select._ledger import Book
-from whileai_select._rows import draw, read_all, reply_length, task_keys
+from whileai_select._matching import ROUNDING, match
+from whileai_select._rows import read_all, reply_length, task_keys
 from whileai_select.defaults import CONFOUND_ALPHA, PAIR_LENGTH_RATIO, PAIR_MARGIN, PAIRS_PER_TASK, SEED
 
 __all__ = ["PairSet", "build_preference_pairs"]
@@ -43,7 +45,7 @@ class PairSet:
         pairs: Dicts with `prompt`, `chosen`, `rejected` (chat messages), `tools`, ids, rewards, margin, lengths,
             `on_policy` (`None` when the policy is unknown).
         ledger: One entry per input row: `chosen`, `rejected`, or why it is in no pair (`tie`, `alone`,
-            `no_shared_prefix`, `length_differs`, `not_matched`, or the reasons of single rows).
+            `no_shared_prefix`, `same_reply`, `length_differs`, `not_matched`, or the reasons of single rows).
         confounds: Tests of what else differs between chosen and rejected.
         counts: Figures of the construction.
         warnings: Sentences on what a trainer would learn by accident.
@@ -135,14 +137,25 @@ def build_preference_pairs(
     pairs = []
     for members in groups.values():
         scores = {i: rewards[i] or 0.0 for i in members}
-        matched = _match(members, scores, out, margin, max_length_ratio, per_task, seed)
-        for chosen, rejected in matched:
+        asks, replies = _asks_and_replies([out[i] for i in members])
+        matched = match(
+            [scores[i] for i in members],
+            [reply_length(out[i]) for i in members],
+            asks,
+            replies,
+            [str(out[i].get("rollout_id", i)) for i in members],
+            margin=margin,
+            max_ratio=max_length_ratio,
+            seed=seed,
+        )
+        for a, b in matched[:per_task]:
+            chosen, rejected = members[a], members[b]
             pair = _pair(out[chosen], out[rejected], scores[chosen], scores[rejected], policy)
             if pair is None:
                 continue
             fate[chosen], fate[rejected] = "chosen", "rejected"
             pairs.append(pair)
-        _explain(members, scores, out, fate, margin, max_length_ratio)
+        _explain(members, scores, asks, replies, out, fate, margin, max_length_ratio)
     tests = confounds(pairs, alpha)
     return PairSet(
         pairs=pairs,
@@ -164,68 +177,6 @@ def build_preference_pairs(
         },
         warnings=tuple(_warnings(pairs, tests)),
     )
-
-
-def _match(
-    members: Sequence[int],
-    scores: Mapping[int, float],
-    out: Sequence[Row],
-    margin: float,
-    max_ratio: float | None,
-    per_task: int | None,
-    seed: int,
-) -> list[tuple[int, int]]:
-    """Return disjoint (better, worse) pairs: as many as possible, then the closest lengths, by exact assignment.
-
-    Every row may be on either side, so the graph is not bipartite by itself. It is made so by splitting the rewards at
-    the cut that leaves the most feasible pairs, which for right-or-wrong rewards is the only cut there is.
-    """
-    levels = sorted({scores[i] for i in members})
-    best: list[tuple[float, int, int]] = []
-    for cut in levels[1:]:
-        above = [i for i in members if scores[i] >= cut]
-        below = [i for i in members if scores[i] < cut]
-        made = _assign(above, below, scores, out, margin, max_ratio, seed)
-        if (len(made), -sum(c for c, _, _ in made)) > (len(best), -sum(c for c, _, _ in best)):
-            best = made
-    best.sort()
-    return [(a, b) for _, a, b in (best if per_task is None else best[:per_task])]
-
-
-def _assign(
-    above: Sequence[int],
-    below: Sequence[int],
-    scores: Mapping[int, float],
-    out: Sequence[Row],
-    margin: float,
-    max_ratio: float | None,
-    seed: int,
-) -> list[tuple[float, int, int]]:
-    import numpy as np
-    from scipy.optimize import linear_sum_assignment
-
-    if not above or not below:
-        return []
-    high = np.log1p([reply_length(out[i]) for i in above])
-    low = np.log1p([reply_length(out[i]) for i in below])
-    cost = np.abs(high[:, None] - low[None, :])
-    gap = np.array([[scores[a] - scores[b] for b in below] for a in above])
-    bar = math.inf if max_ratio is None else math.log(max_ratio) + 1e-12
-    asks = {i: _ask(out[i]) for i in (*above, *below)}
-    shared = np.array([[asks[a] == asks[b] for b in below] for a in above])
-    open_pair = (gap >= margin) & (cost <= bar) & shared
-    chance = np.array(
-        [[draw(seed, str(out[a].get("rollout_id", a)), str(out[b].get("rollout_id", b))) for b in below] for a in above]
-    )
-    # An infeasible pair costs more than all feasible ones together, so their number is minimised first.
-    forbidden = 1.0 + float(cost[open_pair].sum()) * 2 + cost.size
-    table = np.where(open_pair, cost + 1e-9 * chance, forbidden)
-    lines, columns = linear_sum_assignment(table)
-    return [
-        (float(cost[i, j]), above[i], below[j])
-        for i, j in zip(lines.tolist(), columns.tolist(), strict=True)
-        if open_pair[i, j]
-    ]
 
 
 def _pair(better: Row, worse: Row, high: float, low: float, policy: str | None) -> dict[str, Any] | None:
@@ -278,14 +229,18 @@ def _split(better: Row, worse: Row) -> tuple[list[dict[str, Any]], list[dict[str
     return a[:same], a[same:], b[same:]
 
 
-def _ask(row: Row) -> str:
-    """Return what stands before the first assistant message, as text; two rows pair only when it is the same."""
-    head = []
-    for message in _messages(row):
-        if message.get("role") == "assistant":
-            break
-        head.append(_comparable(message))
-    return repr(head)
+def _asks_and_replies(rows: Sequence[Row]) -> tuple[list[str], list[str]]:
+    """Return what stands before the first assistant message of each row, and what stands from there on, as text.
+
+    Two rows pair only when the first is the same and the second is not.
+    """
+    asks, replies = [], []
+    for row in rows:
+        parts = [(m.get("role"), _comparable(m)) for m in _messages(row)] if len(rows) > 1 else []
+        first = next((i for i, (role, _) in enumerate(parts) if role == "assistant"), len(parts))
+        asks.append(repr(parts[:first]))
+        replies.append(repr(parts[first:]))
+    return asks, replies
 
 
 def _comparable(message: Mapping[str, Any]) -> Any:
@@ -313,28 +268,32 @@ def _on_policy(better: Row, worse: Row, policy: str | None) -> bool | None:
 def _explain(
     members: Sequence[int],
     scores: Mapping[int, float],
+    asks: Sequence[str],
+    replies: Sequence[str],
     out: Sequence[Row],
     fate: dict[int, str],
     margin: float,
     max_ratio: float | None,
 ) -> None:
     """Give every row of a task that is in no pair its one reason."""
-    asks = {i: _ask(out[i]) for i in members}
-    for i in members:
+    bar = math.inf if max_ratio is None else math.log(max_ratio) + 1e-12
+    lengths = [math.log1p(reply_length(out[i])) for i in members]
+    for a, i in enumerate(members):
         if i in fate:
             continue
-        partners = [j for j in members if j != i and abs(scores[i] - scores[j]) >= margin]
+        partners = [b for b, j in enumerate(members) if b != a and abs(scores[i] - scores[j]) >= margin - ROUNDING]
         if not partners:
             fate[i] = "tie" if len(members) > 1 else "alone"
             continue
-        partners = [j for j in partners if asks[j] == asks[i]]
+        partners = [b for b in partners if asks[b] == asks[a]]
         if not partners:
             fate[i] = "no_shared_prefix"
             continue
-        length = math.log1p(reply_length(out[i]))
-        bar = math.inf if max_ratio is None else math.log(max_ratio) + 1e-12
-        close = any(abs(math.log1p(reply_length(out[j])) - length) <= bar for j in partners)
-        fate[i] = "not_matched" if close else "length_differs"
+        partners = [b for b in partners if replies[b] != replies[a]]
+        if not partners:
+            fate[i] = "same_reply"
+            continue
+        fate[i] = "not_matched" if any(abs(lengths[b] - lengths[a]) <= bar for b in partners) else "length_differs"
 
 
 def _warnings(pairs: Sequence[Mapping[str, Any]], tests: Sequence[Confound]) -> Iterable[str]:
