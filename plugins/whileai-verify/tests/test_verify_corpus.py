@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from whileai_verify import CodeExec, JSONField, JSONSchema, JSONValid, MathEqual, MultipleChoice, Numeric
+from whileai_verify import SQL, CodeExec, JSONField, JSONSchema, JSONValid, MathEqual, MultipleChoice, Numeric
 
 CORPUS = Path(__file__).parent / "corpus"
 
@@ -25,7 +25,8 @@ def report(wrong: list[tuple[dict[str, Any], Any]]) -> str:
 
 
 @pytest.mark.parametrize(
-    ("name", "least"), [("math", 400), ("number", 150), ("choice", 100), ("json", 100), ("code", 80)]
+    ("name", "least"),
+    [("math", 1_000), ("reply", 100), ("number", 400), ("choice", 300), ("json", 250), ("sql", 60), ("code", 220)],
 )
 def test_size_and_sources(name: str, least: int) -> None:
     entries = load(name)
@@ -50,6 +51,31 @@ def test_math_both_directions() -> None:
     assert not wrong, report(wrong)
     one_way = [(e, r) for e, r in zip(entries, got, strict=True) if (r[0] == 1.0) != (r[1] == 1.0)]
     assert not one_way, report(one_way)
+
+
+def test_mathematics_in_whole_replies() -> None:
+    pytest.importorskip("math_verify")
+    verifier = MathEqual()
+    entries = load("reply")
+
+    def run(e: dict[str, Any]) -> Any:
+        return verifier({"final_text": e["reply"], "privileged": {"reference": e["gold"]}})
+
+    with ThreadPoolExecutor(4) as pool:
+        got = list(pool.map(run, entries))
+    wrong = [(e, r) for e, r in zip(entries, got, strict=True) if r["reward"] != e["expect"]]
+    assert not wrong, report(wrong)
+
+
+def test_sql() -> None:
+    verifier = SQL(deadline=3.0)
+    wrong = []
+    for e in load("sql"):
+        private = {"reference": e["gold"], "database": {"script": e["script"]}}
+        got = verifier({"final_text": e["reply"], "privileged": private})
+        if got["reward"] != e["expect"]:
+            wrong.append((e, got))
+    assert not wrong, report(wrong)
 
 
 def test_number() -> None:

@@ -44,7 +44,9 @@ def _written(row: Row, judgment: Judgment, markers: Mapping[str, float | None]) 
     """Return a copy of a row with a verdict on it; an earlier verdict moves to `judgments`."""
     out = dict(row)
     if row.get("reward") is not None or row.get("scorer") is not None:
-        old = {k: row.get(k) for k in ("reward", "status", "reason", "scorer", "evidence", "threshold")}
+        keys = ("reward", "status", "reason", "scorer", "evidence", "threshold")
+        old = {k: row[k] for k in keys if row.get(k) is not None}
+        old.setdefault("status", "missing" if row.get("reward") is None else "ok")
         out["judgments"] = [*(row.get("judgments") or []), old]
     out["markers"] = {**(row.get("markers") or {}), **markers}
     out.update(

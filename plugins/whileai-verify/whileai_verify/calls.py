@@ -23,6 +23,7 @@ from whileai_kernel.messages import CallRecord, tool_calls
 from whileai_kernel.protocols import Example
 from whileai_verify.compare import first_difference, without_expected
 from whileai_verify.defaults import DEADLINE_S
+from whileai_verify.extract import loads_strict
 from whileai_verify.rowview import (
     MISSING,
     Verdict,
@@ -225,6 +226,14 @@ class Sequence:
         return verdict(right, "called in order" if right else "not called in this order", calls=len(made))
 
 
+def _strict(text: str) -> bool:
+    """Return whether arguments are JSON that every parser reads alike: no key twice, no NaN. Empty means none."""
+    try:
+        return not text.strip() or loads_strict(text) is not None
+    except ValueError:
+        return False
+
+
 class _NotScoredError(Exception):
     """A schema could not be evaluated; carries the verdict."""
 
@@ -281,7 +290,7 @@ class Arguments:
 
     def _check(self, expected: Any) -> Callable[[CallRecord], str | None]:
         def compare(call: CallRecord) -> str | None:
-            if call.arguments is None:
+            if call.arguments is None or not _strict(call.arguments_text):
                 return "the arguments are not a JSON object"
             if self.schema_text is not None:
                 from whileai_verify.structure import schema_verdict
