@@ -290,6 +290,7 @@ def _last_function(code: Code) -> str | None:
 def _stopped(result: SandboxResult, limits: Limits) -> str:
     return {
         "time": f"the code did not end within {limits.time_s:g} s",
+        "memory": f"the code's processes used more than {limits.memory_mb} MiB together",
         "output": f"the code printed more than {limits.output_kb} KiB",
     }.get(result.stopped, result.problem or "the code's process ended early")
 

@@ -72,7 +72,11 @@ ROW_THREADS = Sourced(4, "rows that verify_rows grades at once", "convention, un
 
 CODE_TIME_S = Sourced(10.0, "wall-clock seconds for one candidate, all its tests together", "convention, untested")
 CODE_CPU_S = Sourced(10, "CPU seconds for one candidate process", "convention, untested")
-CODE_MEMORY_MB = Sourced(512, "address space in MiB of a candidate process", "convention, untested")
+CODE_MEMORY_MB = Sourced(
+    512,
+    "address space in MiB of a candidate process, and memory in MiB of all its processes together",
+    "convention, untested",
+)
 CODE_PROCESSES = Sourced(16, "processes and threads that a candidate may have alive", "convention, untested")
 CODE_OUTPUT_KB = Sourced(1_024, "KiB of standard output read from a candidate; more fails it", "convention, untested")
 CODE_FILE_MB = Sourced(16, "MiB of one file that a candidate may write", "convention, untested")

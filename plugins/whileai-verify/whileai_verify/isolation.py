@@ -311,6 +311,8 @@ _CALLS = {  # name: (x86_64, aarch64)
     "semget": (64, 190),
     "mq_open": (240, 180),
     "vhangup": (153, 58),
+    "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
     "personality": (135, 92),
     "bind": (49, 200),
     "connect": (42, 203),

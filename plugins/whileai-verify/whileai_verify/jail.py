@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from whileai_verify import isolation
+from whileai_verify import isolation, usage
 from whileai_verify.frames import LateError, read_frame, write_frame
 
 __all__ = ["main"]
@@ -174,7 +174,7 @@ def _inner(job: dict[str, Any], control: int, peer: int, uid: int, out: int, rep
     isolation.close_fds(keep)
     isolation.drop_capabilities()
     isolation.limit_resources(limits)
-    layers.append("rlimits")
+    layers += ["rlimits", *(["memory"] if usage.memory_kib([os.getpid()], 0) else [])]
     work = str(Path.cwd())
     layers += isolation.enter_files_and_calls(level, work, ["/proc"] if level == "namespaces" else [])
     missing = _REQUIRED[level] - set(layers)
@@ -219,11 +219,21 @@ def _stdin(job: dict[str, Any], control: int) -> int:
     return fd
 
 
+_LOOK_S = 0.05  # seconds between two looks at the memory of the candidate's processes
+
+
+def _over(level: str, limit: int) -> bool:
+    """Return whether the candidate's processes together use more than `limit` KiB; one alone has a limit of its own."""
+    pids = usage.processes_here() if level == "namespaces" else usage.processes_below(os.getpid())
+    return len(pids) > 1 and usage.memory_kib(pids, limit) > limit
+
+
 def _monitor(
     job: dict[str, Any], control: int, inner: int, until: float, out: int, report: int, layer: int, layers: list[str]
 ) -> None:
     """Watch the inner process until it ends, its time is over, or the parent goes; kill everything; report."""
     limit = job["limits"]["output_kb"] << 10
+    memory = job["limits"]["memory_mb"] << 10
     output, reason = bytearray(), ""
     answer: bytes | None = None
     told: Any = None
@@ -236,12 +246,16 @@ def _monitor(
     if pidfd >= 0:
         poll.register(pidfd, select.POLLIN)
     status: int | None = None
+    look = time.monotonic() + _LOOK_S
     while status is None:
         left = until - time.monotonic()
         if left <= 0:
             reason = "time"
             break
-        events = poll.poll(min(left, 0.5 if pidfd >= 0 else 0.02) * 1000)
+        events = poll.poll(min(left, _LOOK_S if pidfd >= 0 else 0.02) * 1000)
+        if time.monotonic() >= look:
+            look = time.monotonic() + _LOOK_S
+            reason = "memory" if _over(job["level"], memory) else ""
         for fd, _ in events:
             if fd == control:
                 reason = "abandoned"
@@ -317,7 +331,7 @@ def _kill_descendants() -> None:
     The monitor is a subreaper, so orphans become its children.
     """
     for _ in range(50):
-        children = _children(os.getpid())
+        children = usage.children(os.getpid())
         if not children:
             return
         for pid in children:
@@ -325,11 +339,3 @@ def _kill_descendants() -> None:
                 os.kill(pid, signal.SIGKILL)
             with contextlib.suppress(OSError):
                 os.waitpid(pid, 0)
-
-
-def _children(pid: int) -> list[int]:
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:  # noqa: PTH123 - no pathlib here
-            return [int(p) for p in file.read().split()]
-    except OSError:
-        return []

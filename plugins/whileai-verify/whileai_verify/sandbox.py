@@ -49,6 +49,7 @@ from whileai_verify.wire import CannotCrossError, decode, encode
 __all__ = ["LEVELS", "Limits", "LocalSandbox", "SandboxError", "SandboxJob", "SandboxResult", "strongest_level"]
 
 _BOOT = "import sys,json;sys.path[:]=json.loads(sys.argv[1]);from whileai_verify.jail import main;main(*sys.argv[2:])"
+_ENDED = ("time", "output", "memory")  # what the monitor ends a candidate for
 GRACE_S = 5.0  # seconds beyond a job's own limit before its report is given up
 
 
@@ -63,7 +64,7 @@ class Limits:
     Attributes:
         time_s: Wall-clock seconds.
         cpu_s: CPU seconds of a process.
-        memory_mb: Address space of a process in MiB.
+        memory_mb: Address space of a process, and memory of all its processes together, in MiB.
         processes: Processes and threads alive.
         output_kb: KiB of standard output; more ends the candidate.
         file_mb: MiB of one file.
@@ -124,7 +125,7 @@ class SandboxResult:
     Attributes:
         level: Isolation that held.
         layers: Its layers by name.
-        stopped: Why the candidate was ended: `time`, `output`, `gone` (its process ended early), or `""`.
+        stopped: Why the candidate was ended: `time`, `output`, `memory`, `gone` (its process ended early), or `""`.
         exit: Exit code of the candidate's process, negative for a signal, `None` when unknown.
         stdout: What a program printed.
         values: Of calls: `("value", value)` or `("raised", type name)` each; shorter than the calls when stopped.
@@ -330,7 +331,7 @@ def _finish(running: _Running, level: str, stopped: str, problem: str, values: S
     with contextlib.suppress(OSError):
         running.control.shutdown(socket.SHUT_WR)
     report = running.report()
-    if report["stopped"] in ("time", "output"):
+    if report["stopped"] in _ENDED:
         stopped = report["stopped"]
     return SandboxResult(level, tuple(report["layers"]), stopped, report["exit"], values=tuple(values), problem=problem)
 
@@ -426,7 +427,7 @@ def _tests(job: SandboxJob, level: str) -> SandboxResult:
         candidate.close()
         if tester is not None:
             tester.close()
-    stopped = report["stopped"] or (own["stopped"] if own["stopped"] in ("time", "output") else "")
+    stopped = report["stopped"] or (own["stopped"] if own["stopped"] in _ENDED else "")
     layers = tuple(own["layers"])
     if answer is None:
         problem = "" if stopped else "the tests' process ended early"
