@@ -310,3 +310,28 @@ def test_order_and_blocks_do_not_matter():
     straight = decontaminate(train, evals)
     turned = decontaminate(train[::-1], evals)
     assert sorted(len(train) - 1 - p for p in turned.flagged) == straight.flagged == list(range(50, 60))
+
+
+@pytest.mark.parametrize("length", [20, 40])
+def test_one_word_in_ten_changed_in_few_words_is_still_found(length):
+    rng = random.Random(length)
+    preamble = "Read the question twice, think step by step, and give only the final number as your answer."
+    evals = [" ".join(words(rng, length)) for _ in range(200)]
+    train = []
+    for text in evals:
+        tokens = text.split()
+        for at in rng.sample(range(length), length // 10):
+            tokens[at] = f"changed{at}x"
+        train.append(f"{preamble} {' '.join(tokens)}")
+    clean = [f"{preamble} {' '.join(words(rng, length))}" for _ in range(600)]
+    report = decontaminate([*train, *clean], [f"{preamble} {text}" for text in evals])
+    found = set(rules(report))
+    assert len([p for p in found if p < 200]) >= 196 and not [p for p in found if p >= 200]
+
+
+def test_one_changed_word_hides_no_neighbours():
+    """Coverage by hand: 3 of 20 words differ, and none of the words between them is lost."""
+    own = [f"word{i}x" for i in range(20)]
+    other = [f"new{i}x" if i in (2, 9, 11) else w for i, w in enumerate(own)]
+    report = decontaminate([" ".join(other)], [" ".join(own)])
+    assert report.hits[0].rule == "near" and report.hits[0].coverage == pytest.approx(17 / 20)

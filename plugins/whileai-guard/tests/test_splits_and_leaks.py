@@ -170,3 +170,26 @@ def test_shared_reward_needs_enough_rows_and_says_check_the_grader():
     assert not [f for f in find_all(zero[:3], "export") if f.name == "guard/shared_reward"]
     mixed = [*zero, {"reward": 1.0, "status": "ok"}]
     assert not [f for f in find_all(mixed, "export") if f.name == "guard/shared_reward"]
+
+
+def test_how_much_of_a_gold_solution_is_a_leak_is_an_argument():
+    gold = " ".join(f"step{i}" for i in range(60))
+    row = {
+        "prompt": "?",
+        "final_text": f"Well: {' '.join(gold.split()[:30])} and so on",
+        "privileged": {"reference": gold},
+    }
+    assert no_leak(row)["value"] == 1.0
+    assert no_leak(row, reference_words=30)["value"] == 0.0
+    assert leak_report([row]).rows == () and leak_report([row], reference_words=30).rows == (0,)
+
+
+def test_a_gold_solution_in_a_reply_contaminates_only_when_replies_are_compared_with_it():
+    from whileai_guard import decontaminate
+
+    gold = "Natalia sold 48 clips in April and half as many in May so she sold 72 clips in all over the two months"
+    evals = [{"task_id": "e", "prompt": "How many clips did Natalia sell?", "privileged": {"reference": gold}}]
+    rows = [{"task_id": "t", "prompt": "Something else altogether", "final_text": f"Let me think. {gold}."}]
+    assert decontaminate(rows, evals).flagged == []
+    report = decontaminate(rows, evals, fields=("final_text",), against_fields=("reference",))
+    assert report.flagged == [0] and report.hits[0].rule == "near" and report.hits[0].against_field == "reference"

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from whileai_guard.defaults import MARKER_SPANS, SENTENCE_CHARS
+from whileai_guard.defaults import LATIN_SHARE, MARKER_SPANS, SENTENCE_CHARS
 from whileai_kernel.messages import spoken_text, text_of
 
 Row = Mapping[str, Any]
@@ -138,6 +138,23 @@ def assistant_turns(row: Row) -> list[Turn]:
     return turns
 
 
+def in_english(turns: Iterable[Turn]) -> bool:
+    """Return whether phrases in English can be looked for at all: at least half of the letters are Latin.
+
+    Other languages in Latin letters are not told apart, and a text without letters has nothing to misread.
+    """
+    letters = latin = 0
+    for turn in turns:
+        if turn.raw.isascii():
+            count = sum(map(str.isalpha, turn.raw))
+            letters, latin = letters + count, latin + count
+        else:
+            found = [ch for ch in turn.raw if ch.isalpha()]
+            letters += len(found)
+            latin += sum(ch < "\u0250" or "\u1e00" <= ch <= "\u1eff" or "\uff21" <= ch <= "\uff5a" for ch in found)
+    return latin >= LATIN_SHARE.value * letters
+
+
 def user_texts(row: Row, before: int | None = None) -> list[str]:
     """Return the texts of the user, optionally only those before a message position; at least the prompt."""
     texts = [text_of(m.get("content")) for m in (row.get("messages") or [])[:before] if m.get("role") == "user"]
@@ -158,11 +175,13 @@ def sentences(text: str) -> Iterator[tuple[int, int]]:
         yield start, len(text)
 
 
-def verdict(value: float | None, spans: Iterable[Span] = (), *, scope: str, **more: Any) -> dict[str, Any]:
-    """Return a marker's answer: the value, and evidence with spans, language and scope."""
+def verdict(
+    value: float | None, spans: Iterable[Span] = (), *, scope: str, language: str = "en", **more: Any
+) -> dict[str, Any]:
+    """Return a marker's answer: the value, and evidence with spans, scope and language (`en`, or `any` for calls)."""
     found = list(spans)
     shown = [s.to_dict() for s in found[: MARKER_SPANS.value]]
-    evidence: dict[str, Any] = {"language": "en", "scope": scope, "spans": shown, **more}
+    evidence: dict[str, Any] = {"language": language, "scope": scope, "spans": shown, **more}
     if len(found) > len(shown):
         evidence["more_spans"] = len(found) - len(shown)
     return {"value": value, "evidence": evidence}

@@ -31,6 +31,12 @@ SHARED_REWARD_ROWS = Sourced(
     "convention, untested",
 )
 MARKER_SPANS = Sourced(20, "spans that a marker shows at most; the rest is counted", "convention, untested")
+LATIN_SHARE = Sourced(
+    0.5,
+    "share of Latin letters from which a reply is read as English; below it a marker of English phrases that finds "
+    "nothing says None, not 1.0",
+    "convention, untested",
+)
 SENTENCE_CHARS = Sourced(2000, "characters looked at where a text has no sentences", "convention, untested")
 FINDING_EXAMPLES = Sourced(5, "rows that a finding names at most", "convention, untested")
 NEAR_WORDS = Sourced(

@@ -30,7 +30,7 @@ from typing import Any
 from whileai_guard._examples import shown
 from whileai_guard._text import Row, Span, assistant_turns, leaves, user_texts, verdict
 from whileai_guard._trajectory import actions
-from whileai_guard.defaults import DISTINCT_CHARS, QUOTE_WORDS, REFERENCE_WORDS
+from whileai_guard.defaults import DISTINCT_CHARS, QUOTE_WORDS, REFERENCE_WORDS, UNSPACED_FACTOR
 from whileai_kernel.messages import text_of
 
 __all__ = ["LeakReport", "Quote", "leak_report", "no_leak", "quoted_privileged"]
@@ -61,7 +61,12 @@ ACCORDING = re.compile(
     r"model answer|scoring guide|hint)\b",
     re.IGNORECASE,
 )
-_WORD = re.compile(r"\w+", re.UNICODE)
+# One character of a script without spaces, or a run of other letters and digits.
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_WORD = re.compile(rf"(?!_)[{_UNSPACED}]|[^\W{_UNSPACED}]+")
+_IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _OPTION = re.compile(r"^\s*(?:[-*•]\s*)?\(?([A-Ja-j]|\d{1,2})[).:]\s+(.+?)\s*$", re.MULTILINE)
 GRADERS = ("reference", "rubric")
 """Private keys that only the grader knows; nothing else that is private counts as quoted in an ask."""
@@ -174,6 +179,13 @@ class _Secret:
     token: bool
     words: _Words
 
+    @cached_property
+    def factor(self) -> int:
+        """How many tokens weigh as a word: more where most are characters of a script without spaces."""
+        tokens = self.words.tokens
+        single = sum(len(t) == 1 and _IS_UNSPACED.match(t) is not None for t in tokens)
+        return UNSPACED_FACTOR.value if single * 2 > len(tokens) else 1
+
 
 class _Seen:
     """What the policy was shown, folded only when a question needs it."""
@@ -203,13 +215,21 @@ def _prepared(row: Row, quote_words: int, distinct_chars: int) -> list[_Secret]:
 
 @shown
 def no_leak(
-    row: Row, *, quote_words: int = QUOTE_WORDS.value, distinct_chars: int = DISTINCT_CHARS.value
+    row: Row,
+    *,
+    quote_words: int = QUOTE_WORDS.value,
+    reference_words: int = REFERENCE_WORDS.value,
+    distinct_chars: int = DISTINCT_CHARS.value,
 ) -> dict[str, Any]:
     """Mark rows whose assistant gives away private text; `None` when the row has none, or said nothing.
+
+    Language: any for quotations and tokens; words that name the hidden source in English.
 
     Args:
         row: A row with `privileged`.
         quote_words: Consecutive private words that are a quotation.
+        reference_words: The same for a reference answer, at most 80 % of it: a reply that repeats the gold solution
+            almost word for word is a leak, one that arrives at it in other words is none.
         distinct_chars: Length from which a private token with letters and digits is recognisable.
     """
     private = _prepared(row, quote_words, distinct_chars)
@@ -221,21 +241,22 @@ def no_leak(
     quotes = [
         quote
         for where, text, offset in places
-        for quote in _quotes(private, where, text, offset, seen, quote_words, structured_ids=True)
+        for quote in _quotes(private, where, text, offset, seen, (quote_words, reference_words), structured_ids=True)
     ]
     spans = [q.span for q in quotes]
     return verdict(0.0 if quotes else 1.0, spans, scope=SCOPE, how=sorted({q.how for q in quotes}))
 
 
-def _needed(secret: _Secret, quote_words: int) -> int:
+def _needed(secret: _Secret, quote_words: int, reference_words: int) -> int:
     """Return how many words in a row are a quotation.
 
     Two right derivations of one answer share clauses, so a long reference must be quoted at greater length than a
     rubric or a hidden state, which nobody arrives at by working.
     """
+    least = quote_words * secret.factor
     if not secret.path.startswith("reference"):
-        return quote_words
-    return max(quote_words, min(REFERENCE_WORDS.value, math.ceil(0.8 * len(secret.words.tokens))))
+        return least
+    return max(least, min(reference_words * secret.factor, math.ceil(0.8 * len(secret.words.tokens))))
 
 
 def _quotes(
@@ -244,7 +265,7 @@ def _quotes(
     text: str,
     offset: int,
     seen: _Seen,
-    quote_words: int,
+    lengths: tuple[int, int],
     *,
     structured_ids: bool,
 ) -> Iterator[Quote]:
@@ -257,9 +278,9 @@ def _quotes(
             if not seen.has_token(secret.text):
                 for start, end in _find_token(secret.text, text):
                     yield Quote(secret.path, Span(where, start + offset, end + offset, text[start:end]), "token")
-        elif len(secret.words.tokens) >= quote_words:
+        elif len(secret.words.tokens) >= lengths[0] * secret.factor:
             words = words or _words(text)
-            for start, end in _runs(secret.words, words, _needed(secret, quote_words)):
+            for start, end in _runs(secret.words, words, _needed(secret, *lengths)):
                 if " ".join(_words(text[start:end]).tokens) not in seen.words:
                     yield Quote(secret.path, Span(where, start + offset, end + offset, text[start:end]), "verbatim")
     for pattern in (NAMES_SOURCE, ACCORDING):
@@ -282,7 +303,11 @@ def _public_source(phrase: str, visible: str) -> bool:
 
 
 def quoted_privileged(
-    row: Row, *, quote_words: int = QUOTE_WORDS.value, distinct_chars: int = DISTINCT_CHARS.value
+    row: Row,
+    *,
+    quote_words: int = QUOTE_WORDS.value,
+    reference_words: int = REFERENCE_WORDS.value,
+    distinct_chars: int = DISTINCT_CHARS.value,
 ) -> list[Quote]:
     """Find private text in everything that leaves with a row: prompts, tool schemas, and the assistant's messages.
 
@@ -292,6 +317,8 @@ def quoted_privileged(
     Args:
         row: A row.
         quote_words: Consecutive private words that are a quotation.
+        reference_words: The same for a reference answer, at most 80 % of it: a reply that repeats the gold solution
+            almost word for word is a leak, one that arrives at it in other words is none.
         distinct_chars: Length from which a private token with letters and digits is recognisable.
     """
     private = _prepared(row, quote_words, distinct_chars)
@@ -304,11 +331,15 @@ def quoted_privileged(
         options = {m.group(2).casefold() for m in _OPTION.finditer(text)}
         hidden = [s for s in graders if s.text.casefold() not in options] if len(options) > 1 else graders
         found += [
-            q for q in _quotes(hidden, where, text, 0, nothing, quote_words, structured_ids=False) if q.how != "named"
+            q
+            for q in _quotes(hidden, where, text, 0, nothing, (quote_words, reference_words), structured_ids=False)
+            if q.how != "named"
         ]
     seen = _Seen(_visible(row))
     for turn in assistant_turns(row):
-        found += _quotes(private, turn.where, turn.raw, turn.offset, seen, quote_words, structured_ids=True)
+        found += _quotes(
+            private, turn.where, turn.raw, turn.offset, seen, (quote_words, reference_words), structured_ids=True
+        )
     return found
 
 
@@ -385,6 +416,7 @@ def leak_report(
     against: Iterable[Row] | None = None,
     *,
     quote_words: int = QUOTE_WORDS.value,
+    reference_words: int = REFERENCE_WORDS.value,
     distinct_chars: int = DISTINCT_CHARS.value,
 ) -> LeakReport:
     """Report private text quoted in prompts, tools and replies, and evaluation tasks inside the training rows.
@@ -393,6 +425,8 @@ def leak_report(
         rows: Training rows.
         against: Evaluation rows; `None` skips the comparison by task and template.
         quote_words: Consecutive private words that are a quotation.
+        reference_words: The same for a reference answer, at most 80 % of it: a reply that repeats the gold solution
+            almost word for word is a leak, one that arrives at it in other words is none.
         distinct_chars: Length from which a private token with letters and digits is recognisable.
     """
     from whileai_guard.splits import template_key
@@ -403,7 +437,9 @@ def leak_report(
     for position, row in enumerate(found):
         if row.get("privileged"):
             private += 1
-            for quote in quoted_privileged(row, quote_words=quote_words, distinct_chars=distinct_chars):
+            for quote in quoted_privileged(
+                row, quote_words=quote_words, reference_words=reference_words, distinct_chars=distinct_chars
+            ):
                 quotes.append((position, str(row.get("rollout_id") or ""), quote))
     missing = []
     if private < len(found):

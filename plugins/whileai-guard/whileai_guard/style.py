@@ -19,7 +19,7 @@ from collections import Counter
 from typing import Any
 
 from whileai_guard._examples import shown
-from whileai_guard._text import Row, Span, Turn, assistant_turns, user_texts, verdict
+from whileai_guard._text import Row, Span, Turn, assistant_turns, in_english, user_texts, verdict
 from whileai_guard._trajectory import failures
 from whileai_guard.defaults import APOLOGIES_PER_TEXT, HEDGES_PER_SENTENCE, HEDGES_PER_TEXT
 
@@ -207,6 +207,8 @@ def no_hedging(
 ) -> dict[str, Any]:
     """Mark rows that hide behind doubt: a strong hedge, or stacked weak ones. One calibrated hedge is fine.
 
+    Language: English. Without a hit, a reply in another script is `None`, not 1.0.
+
     Args:
         row: A row.
         per_sentence: This many weak hedges in one sentence are hedging.
@@ -224,7 +226,7 @@ def no_hedging(
         if len(weak) >= per_text:
             stacked = weak
         spans += [turn.span(*s) for s in sorted({*strong, *stacked})]
-    return verdict(0.0 if spans else 1.0, spans, scope=SCOPE)
+    return verdict(0.0 if spans else 1.0 if in_english(turns) else None, spans, scope=SCOPE)
 
 
 def _is_question(turn: Turn, position: int) -> bool:
@@ -237,6 +239,8 @@ def no_needless_apology(row: Row, *, per_text: int = APOLOGIES_PER_TEXT.value) -
 
     An apology has a cause when a tool failed, the user complains or tells of a misfortune, the same or the next
     sentence corrects an earlier statement, or says that something cannot be done. Sympathy is not an apology.
+
+    Language: English. Without a hit, a reply in another script is `None`, not 1.0.
 
     Args:
         row: A row.
@@ -259,12 +263,14 @@ def no_needless_apology(row: Row, *, per_text: int = APOLOGIES_PER_TEXT.value) -
             near = turn.with_next(max(start, end - 2))
             if not (CORRECTION.search(near) or INABILITY.search(near)):
                 spans.append(turn.span(start, end))
-    return verdict(0.0 if spans else 1.0, spans, scope=SCOPE)
+    return verdict(0.0 if spans else 1.0 if in_english(turns) else None, spans, scope=SCOPE)
 
 
 @shown
 def no_boilerplate(row: Row, *, polite_close: bool = False) -> dict[str, Any]:
     """Mark canned filler: disclaimers about being an AI, empty closings, stock phrases.
+
+    Language: English. Without a hit, a reply in another script is `None`, not 1.0.
 
     Args:
         row: A row.
@@ -281,7 +287,7 @@ def no_boilerplate(row: Row, *, polite_close: bool = False) -> dict[str, Any]:
         hard = [s for s in found if s not in soft]
         if hard or (soft and (polite_close or len(found) > 1)):
             spans += [turn.span(*s) for s in found]
-    return verdict(0.0 if spans else 1.0, spans, scope=SCOPE)
+    return verdict(0.0 if spans else 1.0 if in_english(turns) else None, spans, scope=SCOPE)
 
 
 @shown
@@ -289,6 +295,8 @@ def no_sycophancy(row: Row) -> dict[str, Any]:
     """Mark praise of the user or the question, and agreement without a reason.
 
     `You are absolutely right` beside an admitted mistake is a correction, not flattery.
+
+    Language: English. Without a hit, a reply in another script is `None`, not 1.0.
     """
     turns = assistant_turns(row)
     if not turns:
@@ -301,7 +309,7 @@ def no_sycophancy(row: Row) -> dict[str, Any]:
             if agrees and CORRECTION.search(near):
                 continue
             spans.append(turn.span(start, end))
-    return verdict(0.0 if spans else 1.0, spans, scope=SCOPE)
+    return verdict(0.0 if spans else 1.0 if in_english(turns) else None, spans, scope=SCOPE)
 
 
 @shown
@@ -309,9 +317,11 @@ def no_refusal(row: Row) -> dict[str, Any]:
     """Mark refusals: the assistant says that it will not or may not do what was asked.
 
     Whether the refusal is right is not judged: where refusing is the right answer, 0.0 is what one wants to see.
+
+    Language: English. Without a hit, a reply in another script is `None`, not 1.0.
     """
     turns = assistant_turns(row)
     if not turns:
         return verdict(None, scope=SCOPE)
     spans = [turn.span(*s) for turn in turns for s in _find(REFUSAL, turn)]
-    return verdict(0.0 if spans else 1.0, spans, scope=SCOPE)
+    return verdict(0.0 if spans else 1.0 if in_english(turns) else None, spans, scope=SCOPE)
