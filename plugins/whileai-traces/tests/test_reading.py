@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whileai_kernel import make
@@ -18,6 +20,7 @@ from whileai_kernel.errors import ParameterError, RowError, SchemaVersionError, 
 from whileai_kernel.rowio import write_rows
 from whileai_kernel.rows import make_rows
 from whileai_traces import detect, iter_rows, read
+from whileai_traces.documents import document_records
 from whileai_traces.files import first_records, json_records, read_head
 
 CHAT = {"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]}
@@ -96,6 +99,97 @@ def test_records_of_an_array_are_the_same_whether_read_whole_or_split(records: l
         first_records(text.encode("utf-8", errors="surrogatepass"), limit=len(records)) == records
         or "\ud800" <= max(text) <= "\udfff"
     )
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def parsed(raw: bytes, size: int) -> tuple[list[object], list[str]]:
+    problems: list[str] = []
+    found = document_records(
+        Path("x"), io.BytesIO(raw), lambda p: problems.append(f"{p.where}: {p.message}"), size=size
+    )
+    return [record for _, record in found], problems
+
+
+@settings(deadline=None)
+@given(st.lists(VALUES, max_size=6), st.sampled_from([None, 0, 2]), st.integers(1, 40), st.booleans())
+def test_an_array_is_the_same_however_much_is_read_at_a_time(
+    records: list[object], indent: int | None, size: int, ascii_only: bool
+) -> None:
+    text = json.dumps(records, indent=indent, ensure_ascii=ascii_only)
+    found, problems = parsed(text.encode("utf-8", errors="replace"), size)
+    whole = json.loads(text.encode("utf-8", errors="replace"))
+    is_chat = bool(whole) and all(isinstance(r, dict) and isinstance(r.get("role"), str) for r in whole)
+    assert found == ([whole] if is_chat else whole)
+    assert problems == []
+    several = [{"first": 1}, *whole]
+    assert parsed(" ".join(map(json.dumps, several)).encode(), size) == (several, [])
+
+
+DAMAGE = {
+    "a word": (r"true", "tru"),
+    "a missing quote": (r'"text": "', '"text": '),
+    "a quote too many": (r'"text": "', '"text": ""'),
+    "a missing bracket": (r"\}(\s*)\](\s*)\}", r"\1]\2}"),
+    "a bracket too many": (r"\}(\s*)\]", r"}}\1]"),
+    "a missing comma": (r',(\s*)"done"', r'\1"done"'),
+    "a line break in a string": (r'"text": "', '"text": "a\nb'),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=list(DAMAGE))
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("size", [7, 100, 1 << 20])
+def test_a_damaged_element_of_an_array_costs_that_element_alone(
+    damage: tuple[str, str], indent: int | None, size: int
+) -> None:
+    records = [
+        {"id": n, "text": f"a, ]}} {n}", "done": True, "inner": [{"id": "x", "deep": [{"text": "y"}]}]}
+        for n in range(7)
+    ]
+    pieces = [json.dumps(r, indent=indent) for r in records]
+    for place in (0, 3, 6):
+        broken = re.sub(damage[0], damage[1], pieces[place], count=1)
+        with pytest.raises(ValueError, match="line"):
+            json.loads(broken)
+        found, problems = parsed(f"[{', '.join([*pieces[:place], broken, *pieces[place + 1 :]])}]".encode(), size)
+        assert found == records[:place] + records[place + 1 :], (place, problems)
+        assert len(problems) == 1
+        assert problems[0].startswith(f"item {place + 1} (line ")
+
+
+def test_memory_holds_a_piece_of_an_array_and_not_the_array(tmp_path: Path) -> None:
+    import tracemalloc
+
+    path = tmp_path / "runs.json"
+    for indent in (None, 1):
+        with path.open("w", encoding="utf-8") as out:
+            record = json.dumps({**CHAT, "pad": "x" * 5000}, indent=indent)
+            out.write("[" + ",".join([record] * 2000) + "]")
+        assert path.stat().st_size > 10_000_000
+        tracemalloc.start()
+        count = sum(1 for _ in json_records(path, print))
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert count == 2000
+        # one line of the whole file is looked at to tell JSON Lines from an array, and freed before reading
+        assert peak < 26_000_000 if indent is None else peak < 6_000_000
+
+
+def test_text_after_an_array_and_an_array_that_is_not_closed_are_reported() -> None:
+    assert parsed(b'[{"a": 1}] {"b": 2}', 4)[1] == ["line 1: text follows the array, and was not read"]
+    assert parsed(b'[{"a": 1},\n', 4) == ([{"a": 1}], ["line 2: the array is not closed: the file is cut off"])
+    assert parsed(b'[{"a": 1}}, {"a": 2}]', 4)[0] == [{"a": 1}, {"a": 2}]
+    found, problems = parsed(b'[{"a": "\xff"}, {"a": "\xc3\xa9"}]', 3)
+    assert found == [{"a": "\ufffd"}, {"a": "\u00e9"}]
+    assert problems == ["byte 8: is not UTF-8: invalid start byte; the bytes were replaced"]
+    assert parsed('[{"a": "\u00e9"}]'.encode("utf-16"), 3) == ([{"a": "\u00e9"}], [])
+    assert parsed(("[" * 100_000).encode(), 1 << 20)[0] == []
 
 
 def test_gzip_and_zstd_are_known_by_content(tmp_path: Path) -> None:

@@ -292,6 +292,62 @@ CHAT = [
 EXPECTED = [("user", "hi"), ("assistant", ""), ("tool", "one"), ("assistant", "Done.")]
 
 
+RECORDED = Path(__file__).parent / "recorded"
+
+
+def test_openinference_really_run() -> None:
+    """What openinference-instrumentation-openai 0.1.66 wrote of two chat and two Responses calls."""
+    data = read(RECORDED / "openinference_openai_0_1_66.jsonl")
+    assert data.provenance["formats"] == {"traces/openinference": 1}
+    assert not data.warnings
+    assert [r["final_text"] for r in data] == ["It is 4", "It is 4."]
+    for row in data:
+        assert [m["role"] for m in row["messages"]] == ["system", "user", "assistant", "tool", "tool", "assistant"]
+        calls = tool_calls(row["messages"])
+        assert [(c.name, c.arguments, c.result) for c in calls] == [
+            ("add", {"a": 2, "b": 2}, "4"), ("add", {"a": 2, "b": 0}, "2")]  # fmt: skip
+        assert row["tools"][0]["function"]["name"] == "add"
+        assert row["usage"]["total"] == 5
+    assert data[0]["finish_reason"] == "stop"
+
+
+def test_items_of_a_response_are_one_turn_and_choices_are_rows_of_their_own(tmp_path: Path) -> None:
+    lines = (RECORDED / "openinference_openai_0_1_66.jsonl").read_text(encoding="utf-8").splitlines()
+    first = next(r for r in map(json.loads, lines) if r["name"] == "Response")
+    (row,) = read(write(tmp_path / "one.jsonl", first))
+    assert row["messages"][-1]["reasoning_content"] == "I add."
+    assert [c["id"] for c in row["messages"][-1]["tool_calls"]] == ["call_2_0", "call_2_1"]
+    attributes = {
+        "openinference.span.kind": "LLM",
+        "llm.input_messages.0.message.role": "user",
+        "llm.input_messages.0.message.content": "q",
+        "llm.model_name": "m",
+        "llm.invocation_parameters": '{"model": "m", "temperature": 0.5}',
+        "output.value": json.dumps({"choices": [{"message": {"content": "a"}}, {"message": {"content": "b"}}]}),
+        **{f"llm.output_messages.{n}.message.role": "assistant" for n in range(2)},
+        **{f"llm.output_messages.{n}.message.content": c for n, c in enumerate("ab")},
+    }
+    both = read(write(tmp_path / "two.jsonl", {"name": "x", "attributes": attributes}))
+    assert [r["final_text"] for r in both] == ["a", "b"]
+    assert both[0]["policy"] == {"model": "m", "sampling": {"temperature": 0.5}}
+
+
+def test_agents_sdk_really_run() -> None:
+    """What openai-agents 0.24 wrote: whole messages for chat models, an id alone for the Responses API."""
+    data = read(RECORDED / "agents_sdk_0_24_chat.jsonl")
+    (row,) = data
+    assert not data.warnings
+    assert [m["role"] for m in row["messages"]] == [
+        "system", "user", "assistant", "tool", "tool", "assistant", "user", "assistant", "tool", "tool", "assistant"]  # fmt: skip
+    assert [c.result for c in tool_calls(row["messages"])] == ["4", "2", "6", "3"]
+    assert row["policy"] == {"model": "scripted"}
+    assert row["agents_sdk"]["workflow_name"] == "sums"
+    assert row["lineage"].get("incomplete") is None
+    with pytest.raises(RowError, match="not one row") as err:
+        read(RECORDED / "agents_sdk_0_24_responses.jsonl")
+    assert "exports a call of the Responses API as its id alone (resp_1)" in str(err.value)
+
+
 def said(row: dict[str, Any]) -> list[tuple[str, str]]:
     return [(m["role"], m["content"]) for m in row["messages"]]
 

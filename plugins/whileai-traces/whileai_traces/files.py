@@ -18,15 +18,15 @@ from __future__ import annotations
 import functools
 import gzip
 import io
-import json
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, cast
 
 from whileai_kernel.errors import MissingDependencyError
 from whileai_kernel.protocols import ReadProblem
-from whileai_traces.defaults import HEAD_BYTES
+from whileai_traces.defaults import HEAD_BYTES, LINE_BYTES
+from whileai_traces.documents import document_records
+from whileai_traces.jsontext import DECODER, STRING_END, STRUCTURE, loads, split_array
 
 __all__ = ["OnProblem", "first_records", "json_records", "loads", "open_bytes", "plain_head", "read_head", "suffix_of"]
 
@@ -35,8 +35,6 @@ OnProblem = Callable[[ReadProblem], None]
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-_STRUCTURE = re.compile(r'["{}\[\],]')
-_STRING_END = re.compile(r'[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 
 
 def open_bytes(path: Path) -> IO[bytes]:
@@ -91,19 +89,6 @@ def suffix_of(path: Path) -> str:
     return suffixes[-1] if suffixes else ""
 
 
-def _constant(name: str) -> str:
-    # NaN and the infinities are no JSON. As text they survive; as a reward they become "invalid", never a number.
-    return name
-
-
-_DECODER = json.JSONDecoder(parse_constant=_constant)
-
-
-def loads(text: str) -> Any:
-    """Read one JSON text; NaN and the infinities come back as text, since rows cannot hold them."""
-    return _DECODER.decode(text)
-
-
 @functools.lru_cache(maxsize=2)  # every source asks for the records of the same head
 def first_records(head: bytes, limit: int = 5) -> list[Any]:
     """Return up to `limit` JSON records that lie wholly within the first bytes of a file.
@@ -120,7 +105,7 @@ def first_records(head: bytes, limit: int = 5) -> list[Any]:
     position = 0
     while position < len(text) and len(out) < limit:
         try:
-            value, position = _DECODER.raw_decode(text, position)
+            value, position = DECODER.raw_decode(text, position)
             out.append(value)
         except ValueError:
             following = text.find("\n", position)
@@ -138,7 +123,7 @@ def _array_head(text: str, limit: int) -> list[Any] | None:
     if len(lines) == 2 and _try(lines[0]) is not None:
         return None
     out: list[Any] = []
-    for _, piece in _split_array(text):
+    for _, piece in split_array(text):
         value = _try(piece)
         if value is not None:
             out.append(value)
@@ -154,10 +139,10 @@ def _partial(text: str) -> list[Any]:
     stack: list[str] = []
     cuts: list[tuple[int, str]] = []
     position = 0
-    while match := _STRUCTURE.search(text, position):
+    while match := STRUCTURE.search(text, position):
         char, position = match.group(), match.end()
         if char == '"':
-            end = _STRING_END.match(text, position)
+            end = STRING_END.match(text, position)
             if end is None:
                 break
             position = end.end()
@@ -200,8 +185,7 @@ def json_records(path: Path, on_problem: OnProblem) -> Iterator[tuple[str, Any]]
         if _is_lines(path):
             yield from _lines(path, stream, on_problem)
             return
-        raw = stream.read()
-    yield from _document(path, raw, on_problem)
+        yield from document_records(path, stream, on_problem)
 
 
 def _is_lines(path: Path) -> bool:
@@ -209,10 +193,12 @@ def _is_lines(path: Path) -> bool:
     with open_bytes(path) as stream:
         lines: list[bytes] = []
         rest = b""
-        for line in stream:
+        while line := stream.readline(LINE_BYTES.value):
             if not line.strip():
                 continue
             lines.append(line)
+            if not line.endswith(b"\n") and len(line) >= LINE_BYTES.value:
+                return False
             if len(lines) == 1 and line.strip() in (b"[", b"{", b"\xef\xbb\xbf[", b"\xef\xbb\xbf{"):
                 return False
             if len(lines) == 2:
@@ -244,92 +230,3 @@ def _lines(path: Path, stream: IO[bytes], on_problem: OnProblem) -> Iterator[tup
             on_problem(ReadProblem(str(path), where, f"is not UTF-8: {err.reason} at byte {err.start}"))
         except (ValueError, RecursionError) as err:
             on_problem(ReadProblem(str(path), where, f"is not JSON: {err}"))
-
-
-def _document(path: Path, raw: bytes, on_problem: OnProblem) -> Iterator[tuple[str, Any]]:
-    encoding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-    try:
-        text = raw.decode(encoding)
-    except UnicodeDecodeError as err:
-        on_problem(ReadProblem(str(path), f"byte {err.start}", f"is not UTF-8: {err.reason}; the bytes were replaced"))
-        text = raw.decode(encoding, errors="replace")
-    try:
-        value = loads(text)
-    except (ValueError, RecursionError):
-        yield from _damaged(path, text, on_problem)
-        return
-    if isinstance(value, list) and not _is_conversation(value):
-        for number, item in enumerate(value, start=1):
-            yield f"item {number}", item
-    else:
-        yield "document", value
-
-
-def _is_conversation(value: list[Any]) -> bool:
-    """Say whether a JSON array is one list of chat messages, and so one record."""
-    return bool(value) and all(
-        isinstance(m, dict) and isinstance(m.get("role"), str) and "messages" not in m for m in value
-    )
-
-
-def _damaged(path: Path, text: str, on_problem: OnProblem) -> Iterator[tuple[str, Any]]:
-    stripped = text.lstrip()
-    if stripped.startswith("["):
-        offset = len(text) - len(stripped)
-        for number, (start, piece) in enumerate(_split_array(stripped), start=1):
-            blank = len(piece) - len(piece.lstrip())
-            line = text.count("\n", 0, offset + start + blank) + 1
-            where = f"item {number} (line {line})"
-            try:
-                yield where, loads(piece)
-            except (ValueError, RecursionError) as err:
-                on_problem(ReadProblem(str(path), where, f"is not JSON: {err}"))
-        return
-    position = 0
-    while position < len(text):
-        while position < len(text) and text[position] in " \t\r\n,":
-            position += 1
-        if position >= len(text):
-            return
-        line = text.count("\n", 0, position) + 1
-        try:
-            value, position = _DECODER.raw_decode(text, position)
-            yield f"line {line}", value
-        except (ValueError, RecursionError) as err:
-            on_problem(ReadProblem(str(path), f"line {line}", f"is not JSON: {err}"))
-            following = re.compile(r"\n\s*(?=\{)").search(text, position + 1) if "\n}" not in text else None
-            after = text.find("\n}", position)
-            position = following.end() if following else (after + 2 if after >= 0 else len(text))
-
-
-def _split_array(text: str) -> Iterator[tuple[int, str]]:
-    """Yield `(offset, text)` of each element of a JSON array that may be damaged or cut off."""
-    depth = 0
-    start = -1
-    position = 0
-    while True:
-        match = _STRUCTURE.search(text, position)
-        if match is None:
-            break
-        char, position = match.group(), match.end()
-        if char == '"':
-            end = _STRING_END.match(text, position)
-            if end is None:
-                break
-            position = end.end()
-        elif char in "{[":
-            depth += 1
-            if depth == 1:
-                start = position
-        elif char in "}]":
-            depth -= 1
-            if depth <= 0:
-                piece = text[start : position - 1]
-                if start >= 0 and piece.strip():
-                    yield start, piece
-                return
-        elif depth == 1:
-            yield start, text[start : position - 1]
-            start = position
-    if start >= 0 and text[start:].strip():
-        yield start, text[start:]

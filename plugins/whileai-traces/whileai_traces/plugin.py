@@ -23,7 +23,7 @@ SOURCES = (
     ("promptfoo", "formats.evals:PromptfooResults", "Results of promptfoo", None),
     ("verifiers", "formats.verifiers:VerifiersResults", "Traces and results of verifiers", None),
     ("otel", "formats.spans:OtelGenAI", "OpenTelemetry GenAI spans: OTLP JSON and SDK JSON", None),
-    ("openinference", "formats.spans:OpenInference", "OpenInference spans", None),
+    ("openinference", "formats.openinference:OpenInference", "OpenInference spans", None),
     ("langfuse", "formats.platforms:Langfuse", "Exports of Langfuse", None),
     ("langsmith", "formats.platforms:LangSmith", "Exports of LangSmith", None),
     ("agents_sdk", "formats.platforms:AgentsSDK", "Traces of the OpenAI Agents SDK", None),

@@ -18,6 +18,10 @@ from whileai_traces.formats.turns import ModelCall, decoded, emit
 __all__ = ["AgentsSDK", "Langfuse", "LangSmith"]
 
 NO_CONTENT = "content not captured: the call holds no messages"
+ONLY_AN_ID = (
+    "content not captured: the SDK exports a call of the Responses API as its id alone ({}); a trace processor that "
+    "writes span_data.input and span_data.response, or a chat completions model, records the messages"
+)
 LANGCHAIN = {
     "human": "user", "HumanMessage": "user", "ai": "assistant", "AIMessage": "assistant", "AIMessageChunk": "assistant",
     "system": "system", "SystemMessage": "system", "tool": "tool", "ToolMessage": "tool", "function": "tool",
@@ -309,7 +313,9 @@ class AgentsSDK(JsonSource):
                 elif data.get("type") in ("generation", "response"):
                     call = self._call(where, item, data)
                     if call is None:
-                        build.problem(where, NO_CONTENT)
+                        build.problem(
+                            where, ONLY_AN_ID.format(data["response_id"]) if data.get("response_id") else NO_CONTENT
+                        )
                     else:
                         calls.append(call)
         for call in calls:
@@ -331,10 +337,11 @@ class AgentsSDK(JsonSource):
             history.insert(0, {"role": "system", "content": told})
         error = as_mapping(span.get("error"))
         model = data.get("model") or response.get("model")
+        sampling = {k: v for k, v in as_mapping(data.get("model_config")).items() if v is not None and k != "base_url"}
         columns: dict[str, Any] = {
             "tools": as_list(response.get("tools")),
             "usage": dict(as_mapping(data.get("usage"))),
-            "policy": {"model": model, "sampling": data.get("model_config")} if model else None,
+            "policy": {"model": model, **({"sampling": sampling} if sampling else {})} if model else None,
         }
         if error:
             columns |= {"outcome": "failed", "error": {"type": "recorded", "message": str(error.get("message"))}}

@@ -1,4 +1,4 @@
-"""Spans of OpenTelemetry: GenAI conventions (three generations) and OpenInference.
+"""Spans of OpenTelemetry: their containers, and the GenAI conventions (three generations).
 
 Containers: OTLP JSON (spans and log records), the JSON of the Python SDK's console exporter, and exports with plain
 or nested attributes (Phoenix). Where a span holds its content in more than one way, the first of these is read:
@@ -12,14 +12,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from whileai_kernel.messages import text_of
 from whileai_kernel.rows import Row
 from whileai_traces.build import RowBuilder, Score
 from whileai_traces.defaults import CERTAIN
 from whileai_traces.formats.base import JsonSource, Records, as_list, as_mapping
 from whileai_traces.formats.turns import ModelCall, decoded, emit, unflatten
 
-__all__ = ["OpenInference", "OtelGenAI", "Span", "spans_of"]
+__all__ = ["FINISH", "NO_CONTENT", "OtelGenAI", "Span", "is_span_like", "joined", "span_shape", "spans_of"]
 
 NO_CONTENT = "content not captured: the span names a model call but holds no messages (content capture is opt-in)"
 FINISH = {"tool_call": "tool_calls", "max_tokens": "length", "end_turn": "stop", "tool_use": "tool_calls"}
@@ -149,7 +148,7 @@ def _plain(where: str, span: Mapping[str, Any]) -> Span:
     )
 
 
-def _joined(records: Records) -> list[Span]:
+def joined(records: Records) -> list[Span]:
     """Return the spans with the events that log records hold for them."""
     spans: dict[tuple[str, str], Span] = {}
     for span in spans_of(records):
@@ -164,7 +163,7 @@ def _joined(records: Records) -> list[Span]:
     return list(spans.values())
 
 
-def _span_shape(record: Any) -> Mapping[str, Any]:
+def span_shape(record: Any) -> Mapping[str, Any]:
     """Return the attribute names (as keys) of the first spans of a record, for detection."""
     names: dict[str, Any] = {}
     for n, span in enumerate(spans_of([("", record)])):
@@ -175,7 +174,8 @@ def _span_shape(record: Any) -> Mapping[str, Any]:
     return names
 
 
-def _is_span_like(record: Any) -> bool:
+def is_span_like(record: Any) -> bool:
+    """Say whether a record holds spans, or is one."""
     keys = as_mapping(record).keys()
     return bool(keys & {"resourceSpans", "resourceLogs", "attributes", "spans"}) or any(
         str(k).startswith("attributes.") for k in keys
@@ -190,8 +190,8 @@ class OtelGenAI(JsonSource):
     def sniff_records(self, records: list[Any]) -> float:
         """Certain when spans have `gen_ai.` attributes or events; less so for other OTLP files."""
         best = 0.0
-        for record in filter(_is_span_like, records):
-            names = _span_shape(record)
+        for record in filter(is_span_like, records):
+            names = span_shape(record)
             if any(n.startswith(("gen_ai.", "event:gen_ai.")) for n in names):
                 best = max(best, CERTAIN.value - 0.05)
             elif as_mapping(record).keys() & {"resourceSpans", "resourceLogs"}:
@@ -202,7 +202,7 @@ class OtelGenAI(JsonSource):
         """Yield one row per conversation; the file is read whole, since spans of a trace may be anywhere in it."""
         calls = []
         others = 0
-        for span in _joined(records):
+        for span in joined(records):
             if not _is_model_call(span):
                 others += 1
                 continue
@@ -417,112 +417,4 @@ def _indexed(message: Mapping[str, Any]) -> dict[str, Any]:
     content = decoded(out.get("content"))
     if isinstance(content, list) and all(isinstance(p, Mapping) and "type" in p for p in content):
         out["content"] = content
-    return out
-
-
-class OpenInference(JsonSource):
-    """OpenInference spans (Phoenix and others): one row per conversation of a trace."""
-
-    name = "openinference"
-
-    def sniff_records(self, records: list[Any]) -> float:
-        """Certain when spans name their OpenInference kind or hold `llm.` messages."""
-        for record in filter(_is_span_like, records):
-            names = _span_shape(record)
-            if "openinference.span.kind" in names or any(
-                n.startswith(("llm.input_messages", "llm.output_messages")) for n in names
-            ):
-                return CERTAIN.value
-        return 0.0
-
-    def rows(self, records: Records, build: RowBuilder) -> Iterator[Row]:
-        """Yield one row per conversation; the file is read whole."""
-        calls = []
-        for span in _joined(records):
-            if (
-                not any(n.startswith("llm.") for n in span.attributes)
-                and span.attributes.get("openinference.span.kind") != "LLM"
-            ):
-                continue
-            call = _openinference_call(span)
-            if call is None:
-                build.problem(span.where, NO_CONTENT)
-            else:
-                calls.append(call)
-        yield from emit(calls, build)
-
-
-def _openinference_call(span: Span) -> ModelCall | None:
-    attributes = span.attributes
-    sent = [_oi_message(m) for m in as_list(unflatten(attributes, "llm.input_messages"))]
-    answered = [_oi_message(m) for m in as_list(unflatten(attributes, "llm.output_messages"))]
-    if not sent:
-        value = decoded(attributes.get("input.value"))
-        messages = as_mapping(value).get("messages")
-        sent = [dict(as_mapping(m)) for m in as_list(messages)] or (
-            [{"role": "user", "content": value}] if isinstance(value, str) and value else []
-        )
-    if not answered and isinstance(attributes.get("output.value"), str) and attributes["output.value"]:
-        value = as_mapping(decoded(attributes["output.value"]))
-        choice = as_mapping(next(iter(as_list(value.get("choices"))), None))
-        answered = (
-            [dict(as_mapping(choice["message"]))]
-            if choice.get("message")
-            else [{"role": "assistant", "content": attributes["output.value"]}]
-        )
-    if not sent and not answered:
-        return None
-    tools = [
-        decoded(as_mapping(as_mapping(t).get("tool")).get("json_schema"))
-        for t in as_list(unflatten(attributes, "llm.tools"))
-    ]
-    usage = {k.removeprefix("llm.token_count."): v for k, v in attributes.items() if k.startswith("llm.token_count.")}
-    used = (
-        "llm.input_messages",
-        "llm.output_messages",
-        "llm.tools",
-        "llm.token_count.",
-        "llm.model_name",
-        "input.value",
-        "output.value",
-    )
-    return ModelCall(
-        where=span.where,
-        group=span.trace,
-        order=span.start,
-        history=list(sent),
-        replies=list(answered),
-        columns={
-            "tools": [t for t in tools if isinstance(t, Mapping)],
-            "usage": usage,
-            "policy": {"model": attributes["llm.model_name"]} if attributes.get("llm.model_name") else None,
-            "error": {"type": "recorded", "message": span.error} if span.error else None,
-            "outcome": "failed" if span.error else None,
-        },
-        rest={
-            "span": span.id,
-            "name": span.name,
-            "attributes": {k: v for k, v in attributes.items() if not k.startswith(used)},
-        },
-    )
-
-
-def _oi_message(value: Any) -> dict[str, Any]:
-    message = as_mapping(as_mapping(value).get("message")) or as_mapping(value)
-    out: dict[str, Any] = {"role": message.get("role"), "content": message.get("content") or ""}
-    parts = [as_mapping(as_mapping(p).get("message_content")) for p in as_list(message.get("contents"))]
-    if parts and not out["content"]:
-        out["content"] = text_of([{"type": "text", "text": p.get("text")} for p in parts if p.get("text")])
-    calls = [as_mapping(as_mapping(c).get("tool_call")) for c in as_list(message.get("tool_calls"))]
-    if calls:
-        out["tool_calls"] = [
-            {
-                "id": c.get("id") or "",
-                "name": as_mapping(c.get("function")).get("name"),
-                "arguments": as_mapping(c.get("function")).get("arguments", ""),
-            }
-            for c in calls
-        ]
-    if message.get("tool_call_id"):
-        out["tool_call_id"] = message["tool_call_id"]
     return out
