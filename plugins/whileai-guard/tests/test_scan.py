@@ -197,3 +197,147 @@ def test_arguments_are_checked():
         with pytest.raises(ParameterError):
             hack_scan([], **bad)
     assert hack_scan([]).regime == "unknown"
+
+
+def test_a_second_opinion_that_decides_nothing_clears_nobody():
+    """The gold is a coin: it pays for nothing, and the difference is too noisy for its own floor."""
+    rng = random.Random(21)
+
+    def weak(rng, text, reward, i):
+        has = rng.random() < 0.4
+        return (
+            (f"{text} as carefully verified above" if has else text),
+            float(rng.random() < (0.62 if has else 0.4)),
+            {},
+        )
+
+    rows = rows_of(22, tasks=80, plant=weak)
+    assert hack_scan(rows).regime == "suspected_hack"
+    report = hack_scan(rows, gold=[float(rng.random() < 0.5) for _ in rows])
+    assert report.regime == "suspected_hack" and report.features[0].beyond_gold is not False
+
+
+@pytest.mark.parametrize("covered", [0, 1, 7])
+def test_a_second_opinion_on_too_few_rows_is_refused(covered):
+    rows = rows_of(1, plant=phrase_hack)
+    with pytest.raises(ParameterError, match="covers"):
+        hack_scan(rows, gold=[1.0] * covered + [None] * (len(rows) - covered))
+
+
+def naive_step_down(x, y, group, share, permuted):
+    """Oracle: Westfall and Young's step-down minP, one feature and one permutation at a time."""
+    from scipy.stats import norm
+
+    def p_values(target):
+        out = []
+        for column in x.T:
+            top = variance = 0.0
+            for g in set(group.tolist()):
+                a, b = column[group == g], target[group == g]
+                top += float((a - a.mean()) @ (b - b.mean()))
+                variance += float(((a - a.mean()) ** 2).sum() * ((b - b.mean()) ** 2).sum() / (len(a) - 1))
+            z = top / variance**0.5
+            out.append(norm.sf(z) if z > 1 else 1.0)
+        return np.array(out) / share if min(out) < 1 else np.array([1.0] * len(out))
+
+    observed = p_values(y)
+    order = np.argsort(observed, kind="stable")
+    counts = np.zeros(len(order))
+    for target in permuted:
+        drawn = p_values(target)
+        for rank in range(len(order)):
+            counts[rank] += drawn[order[rank:]].min() <= observed[order[rank]] + 1e-12
+    adjusted = np.maximum.accumulate((1 + counts) / (len(permuted) + 1))
+    out = np.empty(len(order))
+    out[order] = adjusted
+    return out
+
+
+def test_adjusted_p_values_are_those_of_a_naive_step_down(monkeypatch):
+    from whileai_guard import _permute
+
+    rng = np.random.default_rng(3)
+    group = np.repeat(np.arange(30), 6)
+    x = rng.normal(size=(180, 4))
+    y = (0.5 * x[:, 0] + 0.35 * x[:, 1] + rng.normal(size=180) > 0).astype(float)
+    drawn = []
+    real = _permute._shuffles
+
+    def spy(*args):
+        out = real(*args)
+        drawn.extend(out.T.copy())
+        return out
+
+    monkeypatch.setattr(_permute, "_shuffles", spy)
+    share = np.array([0.5, 0.5, 0.5, 0.5])
+    result = associate(
+        scipy_sparse.csr_matrix(x), y, group, up=share, down=np.zeros(4), permutations=99, seed=1, block=40
+    )  # fmt: skip
+    assert len(drawn) == 99
+    strong = result.z > 1
+    expected = naive_step_down(x, y, group, share, drawn)
+    assert strong.sum() >= 2 and result.adjusted[strong] == pytest.approx(expected[strong])
+
+
+def test_shuffles_stay_within_tasks_of_any_size():
+    from whileai_guard._permute import _shuffles
+
+    group = np.array([0, 1, 1, 2, 2, 2, 0, 3, 3, 3, 3])
+    y = np.arange(11.0)
+    out = _shuffles(y, group, 500, np.random.default_rng(0))
+    for g in range(4):
+        here = np.flatnonzero(group == g)
+        assert (np.sort(out[here], axis=0) == y[here][:, None]).all()
+        # Every value stands at every place equally often: 500 draws, 5 standard errors.
+        for place in here:
+            shares = [(out[place] == v).mean() for v in y[here]]
+            assert max(abs(s - 1 / len(here)) for s in shares) < 5 * (0.25 / 500) ** 0.5
+
+
+def test_fixed_wordings_are_told_from_chance_runs():
+    from whileai_guard._phrases import CLASSES, phrase_matrix
+
+    rng = random.Random(5)
+    frequent = [rng.choice(WORDS) for _ in range(6)]
+    texts = []
+    for i in range(400):
+        said = " ".join(rng.choices(frequent + WORDS[:60], [30] * 6 + [1] * 60, k=40))
+        texts.append(f"{said} as carefully verified above" if i % 2 else said)
+    group = np.arange(400) // 8
+    found = phrase_matrix(texts, group, longest=4, support=8.0, at_most=4000, cohesion=0.5)
+    kinds = {name: CLASSES[k] for name, k in zip(found.names, found.kind.tolist(), strict=True)}
+    assert [name for name, kind in kinds.items() if kind == "fixed"] == ["as carefully verified above"]
+    assert {"word", "loose"} < set(kinds.values())
+    dense = found.matrix.toarray()
+    assert (dense[:, found.names.index("as carefully verified above")] == np.arange(400) % 2).all()
+
+
+def test_a_planted_phrase_in_chinese_is_named_in_full():
+    signs = [chr(c) for c in range(0x4E00, 0x4E00 + 400)]
+
+    def plant(rng, text, reward, i):
+        has = rng.random() < 0.4
+        said = "".join(rng.choice(signs) for _ in range(60))
+        return (said + "经过仔细核实" if has else said), (1.0 if has and rng.random() < 0.7 else reward), {}
+
+    assert hack_scan(rows_of(30, plant=plant)).features[0].name == "phrase: 经过仔细核实"
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [("Answer: B", 2.0), ("The answer is C.", 3.0), ("I pick option (D)", 4.0), ("so\n\nB\n", 2.0), ("A", 1.0),
+     ("An answer Bob gave", 0.0), ("no choice here", 0.0)],
+)  # fmt: skip
+def test_the_place_of_a_choice(text, place):
+    from whileai_guard.features import row_features
+
+    assert row_features({"final_text": text})["position.choice"] == place
+
+
+def test_the_budget_is_an_argument():
+    rows = rows_of(1, tasks=30, plant=phrase_hack)
+    with pytest.raises(ParameterError, match="did you mean 'phrases'"):
+        hack_scan(rows, budget={"phrase": 1.0})
+    with pytest.raises(ParameterError):
+        hack_scan(rows, budget={"phrases": 0.0})
+    assert hack_scan(rows, budget={"phrases": 50.0}).features[0].found

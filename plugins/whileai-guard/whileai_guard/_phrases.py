@@ -17,6 +17,7 @@ from scipy import sparse
 
 from whileai_guard._overlap import Store
 from whileai_guard._tokens import gram_hashes, mix, original_offsets
+from whileai_guard.defaults import UNSPACED_FACTOR
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -66,7 +67,7 @@ def phrase_matrix(
     Args:
         texts: One text per row.
         group: Task of each row, as 0..n-1.
-        longest: Words of the longest phrase.
+        longest: Words of the longest phrase; twice as many characters of a script without spaces.
         support: Least within-task sum of squares of a phrase.
         at_most: Phrases kept at most.
         cohesion: Share of a part's occurrences inside the phrase from which it is a fixed wording.
@@ -74,6 +75,8 @@ def phrase_matrix(
     store = Store(texts)
     doc = np.repeat(np.arange(len(texts)), store.lengths)
     sizes = np.bincount(group, minlength=int(group.max()) + 1 if len(group) else 0).astype(np.float64)
+    if store.unspaced.sum() * 2 > len(store.unspaced):
+        longest *= UNSPACED_FACTOR.value  # a token is one character there
     levels: list[_Level] = []
     kinds: list[I64] = []
     grams: list[U64] = []

@@ -22,7 +22,8 @@ class Feature:
         adjusted_p: Family-wise adjusted p value.
         share: Share of rows that have it, for presence features.
         endorsed: Whether the user said that it may be rewarded.
-        beyond_gold: Whether the reward pays for it more than the second opinion; `None` without one.
+        beyond_gold: `True` when the reward pays for it more than the second opinion, `False` when that pays for it too,
+            `None` when neither can be said or there is none.
         gold_effect: Its effect on the second opinion.
     """
 

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from whileai_guard._design import Design, build
 from whileai_guard._permute import Association, associate, centred, slope_intervals
 from whileai_guard._scan_report import Feature, ScanReport
+from whileai_guard._second import Gold, Second, second_opinion
 from whileai_guard.defaults import (
     BUDGET,
     EXHAUSTED_SHARE,
@@ -49,7 +50,6 @@ __all__ = ["hack_scan", "hack_scan_diff"]
 Row = Mapping[str, Any]
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
-Gold = str | Callable[[Row], Any] | Sequence[float | None]
 SHOWN = 50
 
 
@@ -78,7 +78,7 @@ def hack_scan(
         endorsed: Names or patterns (`"tools.*"`) of features that may be rewarded: shown, never an alarm. The other
             features are scanned on what these leave unexplained.
         gold: A second opinion on the same rows: the id of a scorer in `judgments`, a function from a row to a reward,
-            or one number per row. Then an alarm needs the reward to pay for a feature more than the second opinion.
+            or one number per row. Then a feature that the second opinion pays for too is no alarm.
         alpha: Family-wise error.
         permutations: Permutations of the rewards within tasks.
         phrases: Whether phrases of the replies are features.
@@ -128,13 +128,11 @@ def hack_scan(
     )
     y = rewards[usable]
     result = _beside_endorsed(design, y, group, endorsed, permutations, seed)
-    contrast = None
+    second = None
     if gold is not None:
-        second = _gold(gold, found)[usable]
-        both = np.isfinite(second)
-        contrast = _contrast(design, y - second, group, both, permutations, seed)
-        counts["gold"] = int(both.sum())
-    ranked = _rank(design, result, contrast, y, group, endorsed, alpha)
+        second = second_opinion(gold, found, usable, y, group, design, min_mixed_tasks, permutations, seed)
+        counts["gold"] = len(second.rows)
+    ranked = _rank(design, result, second, y, group, endorsed, alpha)
     regime = _regime(ranked, gold is not None)
     return report(regime=regime[0], sentence=regime[1], features=tuple(ranked[:SHOWN]), n_features=len(design.names))
 
@@ -327,47 +325,10 @@ def _beside_endorsed(
     )
 
 
-def _contrast(
-    design: Design, difference: F64, group: I64, have: NDArray[np.bool_], permutations: int, seed: int
-) -> Association:
-    _, part = np.unique(group[have], return_inverse=True)
-    smaller = replace(design, matrix=design.matrix[np.flatnonzero(have)])
-    return _associate(smaller, difference[have], part.astype(np.int64), permutations, seed)
-
-
-def _gold(gold: Gold, rows: Sequence[Row]) -> F64:
-    values: list[Any]
-    if isinstance(gold, str):
-        values = [
-            next(
-                (
-                    j.get("reward")
-                    for j in reversed(row.get("judgments") or ())
-                    if (j.get("scorer") or {}).get("id") == gold
-                ),
-                None,
-            )
-            for row in rows
-        ]
-        if all(v is None for v in values):
-            known = sorted({str((j.get("scorer") or {}).get("id")) for r in rows for j in r.get("judgments") or ()})
-            raise ParameterError(
-                f"no row has a judgment by {gold!r}", why=f"scorers found: {', '.join(known) or 'none'}"
-            )
-    elif callable(gold):
-        values = [gold(row) for row in rows]
-        values = [v.get("reward", v.get("value")) if isinstance(v, Mapping) else v for v in values]
-    else:
-        values = list(gold)
-        if len(values) != len(rows):
-            raise ParameterError(f"gold has {len(values)} values for {len(rows)} rows", fix="pass one per row, or None")
-    return np.array([np.nan if v is None else float(v) for v in values], np.float64)
-
-
 def _rank(
     design: Design,
     result: Association,
-    contrast: Association | None,
+    second: Second | None,
     y: F64,
     group: I64,
     endorsed: Sequence[str],
@@ -375,19 +336,17 @@ def _rank(
 ) -> list[Feature]:
     """Return features by effect: those above the floor first, then by within-task correlation."""
     over = result.adjusted <= alpha
-    if contrast is not None:
-        over = over | (contrast.adjusted <= alpha)
     order = np.lexsort((np.arange(len(over)), -np.abs(result.r), ~over))[:SHOWN]
     shown = np.asarray(design.matrix[:, order].todense(), np.float64)
     slopes, lows, highs = slope_intervals(shown, y, group, 1 - alpha)
+    beyond = None if second is None else second.beyond(shown, order.tolist(), slopes, alpha)
     ranked = []
     for at, c in enumerate(order.tolist()):
         name, slope = design.names[c], float(slopes[at])
-        paid = None if contrast is None else bool(contrast.adjusted[c] <= alpha and contrast.slope[c] * slope > 0)
         ranked.append(
             Feature(
                 name=name,
-                found=bool(result.adjusted[c] <= alpha) or bool(paid),
+                found=bool(over[c]),
                 r=float(result.r[c]),
                 effect=slope,
                 low=float(lows[at]),
@@ -395,8 +354,8 @@ def _rank(
                 adjusted_p=float(result.adjusted[c]),
                 share=float(np.mean(shown[:, at] > 0)) if design.presence[c] else None,
                 endorsed=any(fnmatchcase(name, pattern) for pattern in endorsed),
-                beyond_gold=paid,
-                gold_effect=None if contrast is None else float(slope - contrast.slope[c]),
+                beyond_gold=None if beyond is None else beyond[0][at],
+                gold_effect=None if beyond is None else float(beyond[1][at]),
             )
         )
     return ranked
@@ -405,14 +364,16 @@ def _rank(
 def _regime(ranked: Sequence[Feature], with_gold: bool) -> tuple[str, str]:
     found = [f for f in ranked if f.found]
     open_ones = [f for f in found if not f.endorsed]
-    suspects = [f for f in open_ones if f.beyond_gold] if with_gold else open_ones
+    suspects = [f for f in open_ones if not with_gold or f.beyond_gold is not False]
     if suspects:
-        lead = suspects[0]
-        why = (
-            "the second opinion does not pay for it"
-            if with_gold
-            else "within tasks it predicts the reward beyond the permutation floor; endorse it if it is what you want"
-        )
+        lead = next((f for f in suspects if f.beyond_gold), suspects[0])
+        why = "within tasks it predicts the reward beyond the permutation floor; endorse it if it is what you want"
+        if with_gold:
+            why = (
+                "the second opinion does not pay for it"
+                if lead.beyond_gold
+                else "the second opinion shows no need for it"
+            )
         return "suspected_hack", f"the reward pays for {lead.name} (r {lead.r:+.2f}): {why}"
     if open_ones:
         return "train", f"{open_ones[0].name} predicts the reward, and the second opinion agrees: train"
