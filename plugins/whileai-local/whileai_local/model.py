@@ -37,6 +37,8 @@ class Local:
         context: Tokens of prompt and reply of one request.
         parallel: Requests that are decoded together.
         deadline_s: Seconds for one completion, the wait for a free slot included.
+        schema_text: Most characters of a text in a reply that is held to a schema, where the schema names no
+            `maxLength`: a small model would write until the JSON is cut. `None` leaves schemas alone.
         client: A model to ask instead of starting a server, for tests.
 
     Attributes:
@@ -59,6 +61,7 @@ class Local:
         context: int = d.CONTEXT.value,
         parallel: int = d.PARALLEL.value,
         deadline_s: float = d.DEADLINE_S.value,
+        schema_text: int | None = d.SCHEMA_TEXT.value,
         client: Model | None = None,
     ) -> None:
         if not os.fspath(model):
@@ -70,6 +73,7 @@ class Local:
         self.id = f"local:{self.model if self._weights is None else self._weights.name}"
         self.sampling = dict(sampling or {})
         self.threads, self.context, self.parallel, self.deadline_s = threads, context, parallel, deadline_s
+        self.schema_text = schema_text
         self._client: Any = client
         self._made_in = os.getpid()
         self._start_lock = threading.Lock()
@@ -117,6 +121,8 @@ class Local:
         """
         client = await asyncio.to_thread(self._connect)
         merged = {**self.sampling, **(sampling or {})}
+        if schema is not None and self.schema_text is not None:
+            schema = bounded(schema, self.schema_text)
         reply: Completion = await client.complete(messages, tools, merged, schema=schema, deadline_s=deadline_s)
         return replace(reply, model=self.id)
 
@@ -145,6 +151,22 @@ class Local:
                 )
                 self._made_in = os.getpid()
             return self._client
+
+
+def bounded(schema: Any, characters: int) -> Any:
+    """Return a copy of a JSON schema in which every free text has a length.
+
+    Example:
+        >>> bounded({"properties": {"why": {"type": "string"}, "ok": {"type": "string", "enum": ["Y"]}}}, 9)
+        {'properties': {'why': {'type': 'string', 'maxLength': 9}, 'ok': {'type': 'string', 'enum': ['Y']}}}
+    """
+    if isinstance(schema, list):
+        return [bounded(part, characters) for part in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    out = {key: bounded(value, characters) for key, value in schema.items()}
+    held = {"enum", "const", "maxLength", "pattern", "format"} & set(out)
+    return {**out, "maxLength": characters} if out.get("type") == "string" and not held else out
 
 
 class _Scripted:
