@@ -11,6 +11,15 @@ from typing import Any
 RULES = ("task", "exact", "short", "near", "template", "semantic")
 """Rules in the order in which they are tried; the first that hits names the hit."""
 
+MEANING = {
+    "task": "both rows name the same task",
+    "exact": "the texts are equal but for case, spaces, accents and punctuation",
+    "short": "a short evaluation text stands whole inside the row",
+    "near": "most words of the evaluation text are shared",
+    "template": "the texts differ in numbers and names only",
+    "semantic": "the embedder finds the texts alike",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class SpanPair:
@@ -154,8 +163,8 @@ class Decontaminated:
         """
         lines = []
         for hit in (*self.hits, *self.templates)[:limit]:
-            left = "<br>".join(f"<mark>{escape(s.text)}</mark>" for s in hit.spans) or "&ndash;"
-            right = "<br>".join(f"<mark>{escape(s.against_text)}</mark>" for s in hit.spans) or "&ndash;"
+            left = _marked([(s.start, s.text) for s in hit.spans])
+            right = _marked([(s.against_start, s.against_text) for s in hit.spans])
             lines.append(
                 f"<tr><td>{hit.position}</td><td>{escape(hit.rollout_id)}</td><td>{hit.rule}</td>"
                 f"<td>{hit.coverage:.0%}</td>"
@@ -164,15 +173,24 @@ class Decontaminated:
         more = len(self.hits) + len(self.templates) - limit
         tail = f"<p>{more} more hits are not shown.</p>" if more > 0 else ""
         items = "".join(f"<li>{escape(line)}</li>" for line in self.not_checked)
+        rules = "".join(
+            f"<tr><td>{rule}</td><td>{self.counts.get(rule, 0)}</td><td>{MEANING[rule]}</td></tr>" for rule in RULES
+        )
         return (
             "<!doctype html><html lang='en'><head><meta charset='utf-8'><title>Decontamination</title><style>"
-            "body{font:14px/1.4 sans-serif;margin:2em}table{border-collapse:collapse;width:100%}"
+            "body{font:14px/1.4 sans-serif;margin:2em}table{border-collapse:collapse}table.hits{width:100%}"
             "td,th{border:1px solid #bbb;padding:.4em;vertical-align:top;text-align:left}mark{background:#fe9}"
             f"</style></head><body><h1>Decontamination</h1><p>{escape(str(self))}</p>"
-            f"<h2>Not checked</h2><ul>{items}</ul>"
-            "<table><tr><th>row</th><th>rollout</th><th>rule</th><th>share</th><th>training text</th>"
+            f"<h2>Rules</h2><table><tr><th>rule</th><th>rows</th><th>meaning</th></tr>{rules}</table>"
+            f"<h2>Not checked</h2><ul>{items or '<li>nothing was left unchecked</li>'}</ul><h2>Hits</h2>"
+            "<table class='hits'><tr><th>row</th><th>rollout</th><th>rule</th><th>share</th><th>training text</th>"
             f"<th>evaluation text</th><th>evaluation row</th></tr>{''.join(lines)}</table>{tail}</body></html>"
         )
 
     def _repr_html_(self) -> str:
         return self.to_html(limit=50)
+
+
+def _marked(spans: Sequence[tuple[int, str]]) -> str:
+    """Return the spans in the order of the text, with an ellipsis where something lies between them."""
+    return " &hellip; ".join(f"<mark>{escape(text)}</mark>" for _, text in sorted(spans)) or "&ndash;"
