@@ -52,12 +52,12 @@ def script(messages: Any, tools: Any) -> Any:
     return f"I looked: {' '.join(results)[:300]}"
 
 
-def run(agent: Any, situations: int = 8, user: str = "none") -> list[dict[str, Any]]:
+def run(agent: Any, situations: int = 8, user: str = "none", deadline_s: float = 120.0) -> list[dict[str, Any]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # the frameworks' own
         data = simulate(
             agent, tools=[get_order, cancel_order], system_prompt=SYSTEM, situations=situations, repeats=2, seed=5,
-            progress=False, options={"give_up_after": 0, "user": user},
+            progress=False, deadline_s=deadline_s, options={"give_up_after": 0, "user": user},
         )  # fmt: skip
     return list(data.rows)
 
@@ -191,6 +191,30 @@ def test_agents_of_frameworks(framework: str, expected: list[dict[str, Any]]) ->
     assert shown(rows) == expected
 
 
+@pytest.mark.parametrize("framework", ["openai-agents", "pydantic-ai", "langgraph"])
+def test_objects_with_a_model_of_their_own_are_read_as_exactly(framework: str, expected: list[dict[str, Any]]) -> None:
+    """Nothing of ours stands between: what the framework itself reports becomes the row."""
+    with Proxy(Scripted(script)) as server:  # only the model's server here
+        if framework == "openai-agents":
+            sdk, openai = pytest.importorskip("agents"), pytest.importorskip("openai")
+            client = openai.AsyncOpenAI(base_url=server.base_url, api_key="-")
+            agent = sdk.Agent(name="helper", model=sdk.OpenAIChatCompletionsModel("m", client))
+        elif framework == "pydantic-ai":
+            library = pytest.importorskip("pydantic_ai")
+            models = pytest.importorskip("pydantic_ai.models.openai")
+            providers = pytest.importorskip("pydantic_ai.providers.openai")
+            provider = providers.OpenAIProvider(base_url=server.base_url, api_key="-")
+            agent = library.Agent(models.OpenAIChatModel("m", provider=provider), name="helper")
+        else:
+            pytest.importorskip("langgraph")
+            pytest.importorskip("langchain_openai")
+            agent = langgraph([], server)
+        rows = run(agent)
+    for row in rows:
+        assert row["outcome"] == "completed", row.get("error")
+    assert shown(rows) == expected
+
+
 def test_a_framework_with_a_model_of_its_own_needs_no_proxy() -> None:
     library = pytest.importorskip("pydantic_ai")
     test_model = pytest.importorskip("pydantic_ai.models.test")
@@ -301,6 +325,22 @@ def test_a_framework_that_never_ends_is_stopped() -> None:
     with Proxy(Scripted(lambda messages, tools: call("get_order", {"order_id": "A-1"}, len(messages)))) as proxy:
         rows = run(proxy.agent(openai_agents(), max_turns=3))
     assert {row["error"]["type"] for row in rows} == {"MaxTurnsExceeded"}
+
+
+def test_a_program_without_a_proxy_and_one_that_hangs(tmp_path: Path) -> None:
+    path = tmp_path / "my_agent.py"
+    path.write_text(
+        "import json, sys, threading\n"
+        "asked = json.load(sys.stdin)\n"
+        "if asked['rollout']['index'] == 1:\n"
+        "    threading.Event().wait()\n"
+        "print(json.dumps({'final_text': asked['task']['prompt']}))\n",
+        encoding="utf-8",
+    )
+    rows = run(f"exec:{sys.executable} {path}", situations=2, deadline_s=4.0)
+    assert [row["outcome"] for row in rows] == ["completed", "failed"] * 2
+    assert [row["ended_by"] for row in rows] == ["agent", "deadline"] * 2
+    assert rows[0]["final_text"] == rows[0]["prompt"]
 
 
 def talks(messages: Any, tools: Any) -> Any:

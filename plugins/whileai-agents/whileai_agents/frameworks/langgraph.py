@@ -69,6 +69,9 @@ class LangGraphAgent(FrameworkAgent):
             )
         converted = core.convert_to_openai_messages(list(said))
         new = new_messages(normalise_messages(converted), messages)
+        for message in new:
+            if message["role"] == "tool":
+                message.pop("name", None)  # the call that it answers names the tool
         own = said[len(said) - len(new) :]
         return Ran(new, None, _usage(own))
 
