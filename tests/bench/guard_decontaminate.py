@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from whileai_guard import decontaminate
+from whileai_guard import decontaminate, near_duplicates
 
 SHARED = next((p / "shared/data" for p in Path(__file__).resolve().parents if (p / "shared/data").exists()), None)
 PREAMBLE = "You are a careful assistant. Read the question twice, think step by step, and give only the final number."
@@ -113,6 +113,30 @@ def study(name: str, evals: list[str], others: list[str], copies: int) -> None:
     print(f"{'false hits':24} {len(false):7d} {len(plain - set(truth)):13d}  of {len(others)} clean texts", flush=True)
 
 
+def near_duplicate_study(copies: int) -> None:
+    """Recall of the MinHash route at known similarity: each changed word changes five of 196 shingles."""
+    rng = random.Random(2)
+    texts = made(rng, 2000, 200)
+    print("\nnear-duplicates by MinHash, 2,000 texts of 200 words, threshold 0.8")
+    for changes in (4, 3, 2, 1):
+        true = (196 - 5 * changes) / (196 + 5 * changes)
+        planted = {}
+        for at in rng.sample(range(2000), copies):
+            words = texts[at].split()
+            for place in range(changes):
+                words[20 + 40 * place] = f"other{place}"
+            planted[at] = 2000 + len(planted)
+            texts.append(" ".join(words))
+        report = near_duplicates(texts)
+        found = {(a, b) for a, b, _ in report.pairs}
+        hits = sum((at, copy) in found for at, copy in planted.items())
+        false = len(found - set(planted.items()))
+        print(
+            f"similarity {true:.3f}: recall {hits / copies:.3f} (expected at 0.8: {report.recall:.3f}), {false} false"
+        )
+        del texts[2000:]
+
+
 def main() -> None:
     copies = int(sys.argv[1]) if len(sys.argv) > 1 else 100
     rng = random.Random(0)
@@ -125,6 +149,7 @@ def main() -> None:
         study("GSM8K questions", questions[:400], questions[400:], copies)
     else:
         print("GSM8K questions: ../shared/data is not here")
+    near_duplicate_study(copies)
 
 
 if __name__ == "__main__":

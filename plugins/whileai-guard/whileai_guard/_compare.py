@@ -10,6 +10,7 @@ import numpy as np
 from whileai_guard._hits import SpanPair
 from whileai_guard._overlap import Candidate, Index, Store, coverage
 from whileai_guard._tokens import BOOL, I64, gram_hashes, original_offsets, tokenize
+from whileai_guard.defaults import TEMPLATE_SHARE
 
 _CODE = re.compile(
     r"^\s*(?:def |class |import |from \w[\w.]* import |return\b|#include|public |private |func |function |const |"
@@ -94,7 +95,7 @@ class Comparer:
 
     def _only_names_differ(self, covered: BOOL, bare: float) -> bool:
         """Return whether the skeletons agree where the texts do not."""
-        return bare >= 1.0 or (bare > float(covered.mean()) and bare >= 0.98)
+        return bare >= 1.0 or (bare > float(covered.mean()) and bare >= TEMPLATE_SHARE.value)
 
     def _code_near(self, number: int, own: int) -> bool:
         mine, theirs = tokenize([self.against[own]], code=True), tokenize([self.texts[number]], code=True)

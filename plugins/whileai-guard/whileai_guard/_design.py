@@ -13,13 +13,12 @@ from scipy import sparse
 
 from whileai_guard._permute import shared_variance, total_spread
 from whileai_guard._phrases import CLASSES, Phrases, phrase_matrix
-from whileai_guard.defaults import BUDGET, COHESION, MORE_SHARE, PHRASE_BUDGET
+from whileai_guard.defaults import BUDGET, COHESION, CONJUNCTION_PARTS, MORE_SHARE, PHRASE_BUDGET
 from whileai_guard.features import EITHER_WAY, GROUPS, PRESENCE, row_features
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 Row = Mapping[str, Any]
-CONJOINED = 24
 
 
 @dataclass(frozen=True)
@@ -154,7 +153,7 @@ def _conjunctions(
     if len(flags) < 2:
         return sparse.csr_matrix((matrix.shape[0], 0)), []
     binary = sparse.csr_matrix((matrix[:, flags] > 0).astype(np.float64))
-    chosen = sorted(np.argsort(-total_spread(binary, group), kind="stable")[:CONJOINED].tolist())
+    chosen = sorted(np.argsort(-total_spread(binary, group), kind="stable")[: CONJUNCTION_PARTS.value].tolist())
     first, second = (list(side) for side in zip(*combinations(chosen, 2), strict=True))
     joined = sparse.csr_matrix(binary[:, first].multiply(binary[:, second]))
     keep = np.flatnonzero(total_spread(joined, group) >= support)

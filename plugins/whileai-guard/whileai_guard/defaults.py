@@ -20,6 +20,7 @@ REFERENCE_WORDS = Sourced(
     "measurement: first 2,400 GSM8K solutions of the shared data; at 8 words many right solutions, and at 24 words 1 % "
     "of them, were called leaks of the reference solution whose style they share",
 )
+REFERENCE_SHARE = Sourced(0.8, "share of a shorter reference answer that counts as a quotation", "as NEAR_SHARE")
 DISTINCT_CHARS = Sourced(
     8,
     "a private token with letters and digits and at least this many characters is recognisable on its own",
@@ -61,6 +62,11 @@ SHORT_WORDS = Sourced(
     "an evaluation text of at least this many words, but fewer than NEAR_WORDS, also hits when it stands whole "
     "inside a longer text; shorter ones hit only when the whole text is equal",
     "convention, untested",
+)
+TEMPLATE_SHARE = Sourced(
+    0.98,
+    "share of words that must be shared once numbers and names are left out, for two texts to be of one template",
+    "measurement: tests/bench/guard_decontaminate.py, numbers swapped in GSM8K questions",
 )
 SHORTER_RUNS = Sourced(
     5,
@@ -156,6 +162,9 @@ MORE_SHARE = Sourced(
     "plugins have 0.5",
     "convention, untested: hacks add (Singhal et al. 2023, arXiv:2310.03716, on length)",
 )
+CONJUNCTION_PARTS = Sourced(
+    24, "presence features that are paired, those with the most within-task variation", "measurement: 276 pairs"
+)
 MIN_MIXED_TASKS = Sourced(
     5, "tasks whose rewards differ that a scan needs; below, the regime is unknown", "convention, untested"
 )
@@ -171,6 +180,9 @@ MONITOR_ALPHA = Sourced(
 MONITOR_SCAN_EVERY = Sourced(100, "batches between feature scans of the monitor", "convention, untested")
 MONITOR_LENGTH_RATIO = Sourced(
     1.25, "growth of the mean reply length below which there is no length alarm", "convention, untested"
+)
+MONITOR_COLLAPSE = Sourced(
+    0.2, "fall of the share of distinct word pairs below which there is no collapse alarm", "convention, untested"
 )
 MONITOR_MIN_STEPS = Sourced(40, "batches before the first check", "convention, untested")
 DUPLICATE_JACCARD = Sourced(

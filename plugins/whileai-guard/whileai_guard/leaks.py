@@ -30,7 +30,7 @@ from typing import Any
 from whileai_guard._examples import shown
 from whileai_guard._text import Row, Span, assistant_turns, leaves, user_texts, verdict
 from whileai_guard._trajectory import actions
-from whileai_guard.defaults import DISTINCT_CHARS, QUOTE_WORDS, REFERENCE_WORDS, UNSPACED_FACTOR
+from whileai_guard.defaults import DISTINCT_CHARS, QUOTE_WORDS, REFERENCE_SHARE, REFERENCE_WORDS, UNSPACED_FACTOR
 from whileai_kernel.messages import text_of
 
 __all__ = ["LeakReport", "Quote", "leak_report", "no_leak", "quoted_privileged"]
@@ -256,7 +256,7 @@ def _needed(secret: _Secret, quote_words: int, reference_words: int) -> int:
     least = quote_words * secret.factor
     if not secret.path.startswith("reference"):
         return least
-    return max(least, min(reference_words * secret.factor, math.ceil(0.8 * len(secret.words.tokens))))
+    return max(least, min(reference_words * secret.factor, math.ceil(REFERENCE_SHARE.value * len(secret.words.tokens))))
 
 
 def _quotes(

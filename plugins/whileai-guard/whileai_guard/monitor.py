@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from whileai_guard.defaults import (
     MONITOR_ALPHA,
     MONITOR_BATCHES,
+    MONITOR_COLLAPSE,
     MONITOR_LENGTH_RATIO,
     MONITOR_MIN_STEPS,
     MONITOR_SCAN_EVERY,
@@ -91,6 +92,7 @@ class HackMonitor:
         alpha: Chance of a false alarm over a whole flat run, per detector.
         scan_every: Batches between feature scans; 0 turns them off.
         length_ratio: Growth of the mean reply length below which there is no length alarm.
+        collapse: Fall of the share of distinct word pairs within a group below which there is no collapse alarm.
         min_steps: Batches before the first check.
 
     Raises:
@@ -106,6 +108,7 @@ class HackMonitor:
         alpha: float = MONITOR_ALPHA.value,
         scan_every: int = MONITOR_SCAN_EVERY.value,
         length_ratio: float = MONITOR_LENGTH_RATIO.value,
+        collapse: float = MONITOR_COLLAPSE.value,
         min_steps: int = MONITOR_MIN_STEPS.value,
     ) -> None:
         if window < 3 or not 0.0 < alpha < 1.0 or length_ratio < 1.0 or scan_every < 0:
@@ -115,6 +118,7 @@ class HackMonitor:
             )
         self.reward, self.gold = reward, gold
         self.window, self.alpha, self.scan_every = window, alpha, scan_every
+        self.collapse = collapse
         self.length_ratio, self.min_steps = length_ratio, max(min_steps, 2 * window)
         self.alarms: list[Alarm] = []
         self.step = 0
@@ -228,7 +232,7 @@ class HackMonitor:
             return None
         p = _greater(d0, d1)
         fall = float(d0.mean() - d1.mean())
-        if not (p <= level and fall >= 0.2):
+        if not (p <= level and fall >= self.collapse):
             return None
         return Alarm(
             "collapse",
