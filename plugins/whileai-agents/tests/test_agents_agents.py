@@ -43,8 +43,8 @@ def test_a_program_is_sent_its_conversation() -> None:
     assert sent["messages"] == MESSAGES
     assert sent["tools"] == [tool.to_openai() for tool in reference_tools()]
     assert sent["task"] == {"task_id": "t", "prompt": "Where is order A-17?", "axes": {}}
-    assert sent["rollout"] == {"name": "1", "index": 0, "seed": 0}
-    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/r/1/mcp", sent["mcp_url"])
+    assert sent["rollout"] == {"name": "t.0", "index": 0, "seed": 0}
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/r/t\.0/mcp", sent["mcp_url"])
     assert "base_url" not in sent, "no model was given"
     assert "world" not in sent["task"]
 

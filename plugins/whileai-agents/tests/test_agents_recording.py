@@ -91,6 +91,29 @@ def test_another_history_is_another_conversation(other: dict[str, Any]) -> None:
     assert second.messages[1] == other
 
 
+def test_ids_that_start_again_in_each_turn_and_results_out_of_order() -> None:
+    """Public reports: a counter that restarts names two calls alike, and parallel results come in any order."""
+    from whileai_kernel.messages import tool_calls
+
+    book = Book()
+    history = [user("q")]
+    for turn in (calls("call_0", "call_1"), calls("call_0", "call_1", arguments='{"k": 2}')):
+        first = book.land(copy.deepcopy(history), turn)
+        history += [turn, result("call_1", "one"), result("call_0", "zero")]
+    assert book.land(history, said("done")) is first
+    assert book.count == 1
+    found = [(c.id, c.arguments, c.result) for c in tool_calls(first.messages)]
+    assert found == [(f"call_{i}", {"k": k}, ("zero", "one")[i]) for k in (1, 2) for i in (0, 1)]
+
+
+def test_system_and_developer_are_one_voice_and_text_parts_are_text() -> None:
+    book = Book()
+    first = book.land([{"role": "developer", "content": "s"}, user("q")], said("a"))
+    parts = {"role": "user", "content": [{"type": "text", "text": "q"}]}
+    assert book.land([SYSTEM, parts, said("a"), user("more")], said("b")) is first
+    assert first.messages[0]["role"] == "developer", "the row keeps the first wording"
+
+
 def test_a_branch_names_what_it_left() -> None:
     book = Book()
     opening = [SYSTEM, user("q")]

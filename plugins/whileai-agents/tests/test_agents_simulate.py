@@ -139,6 +139,10 @@ def test_an_unmodified_program(expected: list[dict[str, Any]], tmp_path: Path) -
         for key in ("messages", "usage", "final_text", "faults_fired", "axes", "prompt", "system_prompt", "tools"):
             assert other[key] == row[key], key
     assert "privileged" not in out.read_text(encoding="utf-8")
+    with Proxy(Scripted(script)) as proxy:
+        run(proxy.agent([sys.executable, str(tmp_path / "my_agent.py")]))
+        again = {row["rollout_id"] for row in proxy.rows()}
+    assert again == {row["rollout_id"] for row in recorded}, "the same run gives the same ids"
 
 
 def openai_agents() -> Any:

@@ -69,7 +69,8 @@ class Driver:
 
     def environment(self, rollout: Rollout) -> dict[str, str]:
         """Return the variables in which a program finds its rollout."""
-        out = {"WHILEAI_ROLLOUT": rollout.name}
+        here = ",".join([*filter(None, [os.environ.get("NO_PROXY", "")]), "127.0.0.1", "localhost"])
+        out = {"WHILEAI_ROLLOUT": rollout.name, "NO_PROXY": here, "no_proxy": here}
         if rollout.tools:
             out["WHILEAI_MCP_URL"] = rollout.mcp_url
         if self.has_model:

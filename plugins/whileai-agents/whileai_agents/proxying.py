@@ -18,7 +18,6 @@ import asyncio
 import os
 import re
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -164,7 +163,7 @@ class Proxy:
 
         Args:
             context: The `context` that `simulate` gives its agents: brings task, index, tools and world.
-            name: Name in the URLs; by default a number.
+            name: Name in the URLs; by default the task and the index where they make one, else a number.
             task: The task; `privileged` is left out.
             index: Number of the rollout within its task; by default counted.
             tools: Tools that the MCP endpoint offers.
@@ -181,8 +180,7 @@ class Proxy:
             world = getattr(context, "world", None)
         with self._lock:
             if name is None:
-                self._made += 1
-                name = f"{self._made}"
+                name = self._free_name((task or {}).get("task_id"), index)
             if not _NAME.fullmatch(name) or name in self._rollouts or name in self._over:
                 raise ParameterError(f"rollout name {name!r:.80} is taken or no URL part", fix="use letters and digits")
             made = Rollout(
@@ -191,6 +189,17 @@ class Proxy:
             )  # fmt: skip
             self._rollouts[name] = made
         return made
+
+    def _free_name(self, task_id: Any, index: int | None) -> str:
+        """Return a name that is not taken: the same for the same rollout, so that ids of rows repeat with a run."""
+        wanted = f"{task_id}.{index}" if task_id and index is not None else ""
+        if not _NAME.fullmatch(wanted):
+            wanted = ""
+        name = wanted
+        while not name or name in self._rollouts or name in self._over:
+            self._made += 1
+            name = f"{wanted}-{self._made}" if wanted else f"{self._made}"
+        return name
 
     def agent(self, what: Any, **options: Any) -> Any:
         """Return an agent for `simulate` whose model is this proxy.
@@ -282,7 +291,6 @@ class Proxy:
         number = self._count
         secrets = _secrets(request.headers)
         sampling = {**self.sampling, **ask.sampling}
-        begun = time.monotonic()
         try:
             reply: Completion = await self.model.complete(
                 ask.messages, ask.tools, sampling, schema=ask.schema, deadline_s=self.deadline_s
@@ -294,7 +302,7 @@ class Proxy:
         except Exception as err:
             self._record(ask, None, _error_of(err), secrets, rollout)
             raise _http_error(err, secrets) from err
-        self._record(ask, reply, None, secrets, rollout, time.monotonic() - begun)
+        self._record(ask, reply, None, secrets, rollout)
         return number, reply
 
     def _record(
@@ -304,7 +312,6 @@ class Proxy:
         error: Mapping[str, Any] | None,
         secrets: Sequence[str],
         rollout: Rollout | None,
-        seconds: float = 0.0,
     ) -> None:
         asked = redact(ask.messages, secrets) if secrets else ask.messages
         message = None if reply is None else (redact(reply.message, secrets) if secrets else reply.message)
