@@ -113,6 +113,60 @@ def study(name: str, evals: list[str], others: list[str], copies: int) -> None:
     print(f"{'false hits':24} {len(false):7d} {len(plain - set(truth)):13d}  of {len(others)} clean texts", flush=True)
 
 
+PARAPHRASES = (
+    ("A baker makes 12 trays of 9 rolls each morning and sells all but 7. How many rolls does he sell?",
+     "Each morning a bakery turns out a dozen trays holding nine buns apiece; seven stay unsold. How many go?"),
+    ("Lena reads 15 pages a day. How many days does she need for a book of 240 pages?",
+     "If a 240-page novel is read at fifteen pages daily, after how many days is Lena done with it?"),
+    ("A train travels 60 miles per hour for 3 hours and then 45 miles per hour for 2 hours. How far does it go?",
+     "For three hours a train runs at 60 mph, for two more at 45 mph. What distance does it cover in all?"),
+    ("Tom buys 4 shirts at $18 each and gets a 10% discount. What does he pay?",
+     "Four shirts priced 18 dollars apiece, ten percent off at the till: how much money leaves Tom's wallet?"),
+    ("A garden is 12 meters long and 7 meters wide. How much fence is needed to enclose it?",
+     "What length of fencing goes all the way round a plot measuring 12 m by 7 m?"),
+    ("Maria has three times as many marbles as Jo. Together they have 48. How many has Jo?",
+     "Jo and Maria own 48 marbles between them, and Maria's share is triple Jo's. Find Jo's share."),
+    ("A tank holds 500 liters and loses 8 liters an hour. How much is left after 20 hours?",
+     "Water leaks from a full 500 litre tank at 8 litres hourly; what remains once twenty hours are over?"),
+    ("Each of 6 friends pays $14 for pizza and $3 for a drink. What is the total bill?",
+     "Six people each spend fourteen dollars on pizza plus three on something to drink. How big is the whole bill?"),
+    ("A school has 420 pupils and 35 of every 100 walk there. How many walk?",
+     "Out of the four hundred and twenty children at a school, 35 percent come on foot. Give their number."),
+    ("Ben saves $25 a week. After how many weeks can he buy a bike for $325?",
+     "How long until Ben, putting aside 25 dollars weekly, can afford a bicycle costing 325 dollars?"),
+    ("A recipe for 4 people needs 300 grams of rice. How much is needed for 10 people?",
+     "Rice for four servings weighs 300 g. What weight do ten servings call for?"),
+    ("Nina is 9 years older than her brother, who is 13. How old will Nina be in 5 years?",
+     "Nina's brother is thirteen and she was born nine years before him. State her age five years from now."),
+    ("A farmer packs 1,260 eggs in boxes of 30. How many boxes does he fill?",
+     "Thirty eggs fit in a carton. How many cartons will hold a farmer's 1,260 eggs?"),
+    ("A phone costs $640 and its price drops by a quarter. What is the new price?",
+     "After losing 25% of its 640 dollar price tag, what does the phone sell for?"),
+    ("Two buses carry 52 people each and a van carries 11. How many people travel?",
+     "Count the passengers: a van with eleven on board and a pair of buses with fifty-two in each."),
+    ("Ann cuts a 3 meter ribbon in pieces of 20 centimeters. How many pieces does she get?",
+     "Into how many 20 cm lengths can Ann divide three metres of ribbon?"),
+)  # fmt: skip
+
+
+def paraphrase_study(questions: list[str]) -> None:
+    """Recall of the static embedder on hand-written paraphrases, and false hits among other questions."""
+    originals = [a for a, _ in PARAPHRASES]
+    train = [b for _, b in PARAPHRASES] + questions
+    print(f"\nparaphrases: {len(PARAPHRASES)} by hand among {len(questions)} other questions, guard/static")
+    lexical = decontaminate(train, originals)
+    print(f"{'lexical rules only':24} recall {len(lexical.flagged) / len(PARAPHRASES):.2f}")
+    for similarity in (0.85, 0.8, 0.75, 0.7):
+        report = decontaminate(train, originals, embedder="guard/static", similarity=similarity)
+        right = [h for h in report.hits if h.position < len(PARAPHRASES) and h.against == h.position]
+        false = [h for h in report.hits if h.position >= len(PARAPHRASES)]
+        share = len(right) / max(1, len(report.hits))
+        print(
+            f"similarity {similarity:<13} recall {len(right) / len(PARAPHRASES):.2f}  precision {share:.2f}  "
+            f"{len(false)} false hits"
+        )
+
+
 def near_duplicate_study(copies: int) -> None:
     """Recall of the MinHash route at known similarity: each changed word changes five of 196 shingles."""
     rng = random.Random(2)
@@ -147,6 +201,7 @@ def main() -> None:
         lines = (SHARED / "gsm8k_model_solutions.jsonl").read_text(encoding="utf-8").splitlines()
         questions = [json.loads(line)["question"] for line in lines]
         study("GSM8K questions", questions[:400], questions[400:], copies)
+        paraphrase_study(questions[:1000])
     else:
         print("GSM8K questions: ../shared/data is not here")
     near_duplicate_study(copies)
