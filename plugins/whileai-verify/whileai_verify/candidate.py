@@ -12,6 +12,7 @@ import inspect
 import io
 import json
 import os
+import random
 import sys
 import traceback
 import types
@@ -70,6 +71,7 @@ class _Servant:
     def __init__(self, fd: int) -> None:
         self.fd = fd
         self.objects: list[Any] = []
+        self.patched: dict[tuple[str, str], Any] = {}
         self.module: types.ModuleType | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
         self.out = io.StringIO()
@@ -148,6 +150,10 @@ class _Servant:
         op = request["op"]
         if op == "name":
             return getattr(self.module, request["name"])
+        if op in ("patch", "restore"):
+            return self.patch(request, args)
+        if op == "seed":
+            return random.seed(*args, **kwargs)
         target = self.objects[request["on"]]
         if op == "call":
             return target(*args, **kwargs)
@@ -161,6 +167,8 @@ class _Servant:
             return getattr(type(target), request["name"])(target, *args)
         if op == "isinstance":
             return isinstance(args[0], target)
+        if op == "issubclass":
+            return issubclass(target, args[0])
         if op == "await":
             if self.loop is None:
                 self.loop = asyncio.new_event_loop()
@@ -168,6 +176,17 @@ class _Servant:
         if op == "dir":
             return dir(target)
         raise ValueError(op)
+
+    def patch(self, request: dict[str, Any], args: list[Any]) -> None:
+        """Replace an attribute of a module for the tests, or put it back."""
+        module = importlib.import_module(request["module"]) if request["module"] else self.module
+        key = (request["module"], request["name"])
+        if request["op"] == "restore":
+            setattr(module, request["name"], self.patched.pop(key))
+            return
+        if request["module"]:
+            self.patched.setdefault(key, getattr(module, request["name"]))
+        setattr(module, request["name"], args[0])
 
 
 def _snapshot(value: Any) -> Any:

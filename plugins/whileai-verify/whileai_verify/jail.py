@@ -186,6 +186,7 @@ def _inner(job: dict[str, Any], control: int, peer: int, uid: int, out: int, rep
     os.environ.clear()
     os.environ.update(
         {"PATH": "/usr/bin:/bin", "HOME": work, "TMPDIR": work, "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
+        | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # a thread for each processor would count as processes
     )
     sys.argv = ["solution.py"]
     import tempfile

@@ -7,12 +7,16 @@ genuine built-in objects. What is not plain data stays with the candidate and is
 from __future__ import annotations
 
 import builtins
+import contextlib
+import inspect
 import json
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from whileai_verify.frames import read_frame, write_frame
+from whileai_verify.unsupported import UnsupportedError
 from whileai_verify.wire import CannotCrossError, decode, encode
 
 __all__ = ["CandidateGoneError", "Link", "Remote"]
@@ -28,6 +32,8 @@ class Link:
     def __init__(self, fd: int, limit: int) -> None:
         self.fd, self.limit = fd, limit
         self.callbacks: list[Any] = []
+        self.mocks = False  # a mock stands for a function just now
+        self.returning = False  # the value of a function of the tests is on its way to the candidate
         self.errors: dict[str, type[BaseException]] = {}
 
     def receive(self) -> dict[str, Any]:
@@ -48,6 +54,9 @@ class Link:
 
     def ask(self, request: dict[str, Any], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
         """Send one request and return its value, or raise what the candidate raised."""
+        for arg in (*args, *(kwargs or {}).values()):
+            if isinstance(arg, str) and _own_file(arg):
+                raise UnsupportedError("files that the tests and the code share")
         request["args"] = [self.encode(a) for a in args]
         request["kwargs"] = {k: self.encode(v) for k, v in (kwargs or {}).items()}
         self.send(request)
@@ -57,6 +66,15 @@ class Link:
                 self.call_back(message)
                 continue
             return self.result(message, args)
+
+    @contextlib.contextmanager
+    def patching(self) -> Iterator[None]:
+        """Let mocks cross as functions: they replace an attribute that the candidate calls."""
+        self.mocks = True
+        try:
+            yield
+        finally:
+            self.mocks = False
 
     def send(self, message: dict[str, Any]) -> None:
         """Send one message."""
@@ -95,6 +113,8 @@ class Link:
                     error: BaseException = found(*args)
                 except Exception:  # noqa: BLE001 - some built-in exceptions want other arguments
                     error = found()
+                with contextlib.suppress(AttributeError):
+                    error._whileai_remote = True  # type: ignore[attr-defined]
                 return error
         return RuntimeError(f"the candidate raised {str(data.get('type'))[:100]}")
 
@@ -104,9 +124,13 @@ class Link:
             function = self.callbacks[message["callback"]]
             args = [self.decode(a) for a in message.get("args") or []]
             kwargs = {k: self.decode(v) for k, v in (message.get("kwargs") or {}).items()}
-            reply = {"returned": self.encode(function(*args, **kwargs))}
+            value = function(*args, **kwargs)
+            self.returning = True
+            reply = {"returned": self.encode(value)}
         except Exception as error:  # noqa: BLE001 - goes back to the caller, as it would in one process
             reply = {"failed": f"{type(error).__name__}: {str(error)[:200]}"}
+        finally:
+            self.returning = False
         self.send(reply)
 
     def encode(self, value: Any) -> Any:
@@ -119,10 +143,18 @@ class Link:
             return {"o": value._number}
         if isinstance(value, type) and value.__module__ == "builtins":
             return {"T": value.__name__}
+        if not self.mocks and any(c.__name__ == "NonCallableMock" for c in type(value).__mro__):
+            raise UnsupportedError("a mock that the code would look into")
+        if inspect.iscoroutinefunction(value):
+            raise UnsupportedError("an asynchronous function that the code would call")
         if callable(value):
             self.callbacks.append(value)
             return {"cb": len(self.callbacks) - 1}
-        raise CannotCrossError(f"a test value of type {type(value).__name__}")
+        if self.returning or inspect.iscoroutine(
+            value
+        ):  # what a function of the tests returns depends on what the candidate gave it
+            raise CannotCrossError(f"a test value of type {type(value).__name__}")
+        raise UnsupportedError(f"a test value of type {type(value).__name__}, which does not cross to the code")
 
     def decode(self, data: Any) -> Any:
         """Return the value of data."""
@@ -135,6 +167,14 @@ class Link:
         if data.get("kind") == "coroutine":
             return _await(self, int(data["o"]))
         return Remote(self, int(data["o"]), str(data.get("type"))[:100], bool(data.get("callable")))
+
+
+def _own_file(text: str) -> bool:
+    """Return whether a text is the path of a file that the tests have made: the candidate has another directory."""
+    if not 0 < len(text) < 1_000 or "\0" in text or text.strip("./") == "":
+        return False
+    path = os.path.abspath(text)  # noqa: PTH100 - no pathlib here
+    return path.startswith(os.getcwd() + os.sep) and os.path.exists(path)  # noqa: PTH109, PTH110
 
 
 async def _await(link: Link, number: int) -> Any:
@@ -167,6 +207,9 @@ def _update(old: Any, new: Any) -> None:
         old[:] = new
 
 
+_ASKED = ("__name__", "__qualname__", "__doc__", "__dict__", "__wrapped__", "__annotations__", "__defaults__")
+
+
 class Remote:
     """An object of the candidate.
 
@@ -190,12 +233,13 @@ class Remote:
         return _own(value) if self._class else value
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name not in ("__name__", "__doc__", "__dict__", "__wrapped__"):
+        if name.startswith("__") and name not in _ASKED:
             raise AttributeError(name)
         return self._link.ask({"op": "get", "on": self._number, "name": name})
 
     def __setattr__(self, name: str, value: Any) -> None:
-        self._link.ask({"op": "set", "on": self._number, "name": name}, (value,))
+        with self._link.patching():
+            self._link.ask({"op": "set", "on": self._number, "name": name}, (value,))
 
     def __delattr__(self, name: str) -> None:
         self._link.ask({"op": "del", "on": self._number, "name": name})
@@ -235,6 +279,14 @@ class Remote:
         if not isinstance(instance, Remote):
             return False
         return self._link.ask({"op": "isinstance", "on": self._number}, (instance,)) is True
+
+    def __subclasscheck__(self, cls: Any) -> bool:
+        if not isinstance(cls, Remote):
+            return False
+        return self._link.ask({"op": "issubclass", "on": cls._number}, (self,)) is True
+
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
+        raise UnsupportedError("tests that subclass a class of the code")
 
     def __repr__(self) -> str:
         return str(_special(self, "__repr__"))

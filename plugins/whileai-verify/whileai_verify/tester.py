@@ -5,7 +5,8 @@ value back as data, so comparisons happen here, between genuine built-in objects
 from the standard library is imported here anew. The candidate cannot see this process, its tests or its verdict, and
 the verdict exists only when every declared test has run to its end here.
 
-Known limit: tests that subclass a candidate's class, or that look into its memory, do not work across the border.
+Tests that subclass a candidate's class, share files with it or look into it do not work across the border; they are
+reported as an error of the tests, not as a failure of the candidate.
 """
 
 from __future__ import annotations
@@ -25,8 +26,12 @@ import unittest
 from collections.abc import Callable
 from typing import Any
 
+from whileai_verify.collect import Collector, fixture
 from whileai_verify.frames import write_frame
+from whileai_verify.patches import CandidateModule, MonkeyPatch, forward_patches
 from whileai_verify.remote import CandidateGoneError, Link, Remote
+from whileai_verify.rewrite import HELPERS, rewrite
+from whileai_verify.unsupported import UnsupportedError
 
 __all__ = ["run_tests"]
 
@@ -149,15 +154,22 @@ class Outcome:
             value = body()
             if inspect.iscoroutine(value):
                 asyncio.run(value)
-        except CandidateGoneError as error:
+        except (CandidateGoneError, UnsupportedError) as error:
             self.results[name] = str(error)
             raise
         except unittest.SkipTest:
-            return
+            self.results.pop(name, None)
         except BaseException as error:  # noqa: BLE001 - any exception is a failed test, SystemExit too
+            if type(error).__name__ == "Skipped" and type(error).__module__.startswith("_pytest"):
+                self.results.pop(name, None)
+                return
+            if isinstance(error, FileNotFoundError) and not hasattr(error, "_whileai_remote"):
+                raise UnsupportedError("files that the tests and the code share") from None
             self.results[name] = _what(error)
         else:
             self.results[name] = ""
+        if UnsupportedError.raised:  # a test or its framework caught it
+            raise UnsupportedError(UnsupportedError.raised[0])
 
 
 def _what(error: BaseException) -> str:
@@ -182,9 +194,12 @@ def run_tests(fd: int, job: dict[str, Any]) -> dict[str, Any]:
         except (SyntaxError, ValueError, RecursionError) as error:
             return {"error": f"the tests do not compile: {type(error).__name__}"}
         scope = candidate_names(link, job, tree)
-        _install_module(scope)
+        sys.modules[MODULE] = CandidateModule(MODULE, link, scope)
+        forward_patches(link)
         with contextlib.redirect_stdout(io.StringIO()):
-            _run_program(tree, scope, job["entry_point"], outcome)
+            _run_program(tree, scope, job["entry_point"], outcome, link)
+    except UnsupportedError as error:
+        return {"error": f"the tests use what does not work across the border: {error}"[:300]}
     except CandidateGoneError as error:
         return {"gone": str(error), "results": outcome.results}
     except ImportError as error:
@@ -194,12 +209,6 @@ def run_tests(fd: int, job: dict[str, Any]) -> dict[str, Any]:
     if not outcome.results:
         return {"error": "the tests check nothing"}
     return {"results": outcome.results}
-
-
-def _install_module(scope: dict[str, Any]) -> None:
-    module = types.ModuleType(MODULE)
-    module.__dict__.update(scope)
-    sys.modules[MODULE] = module
 
 
 def _asserts(nodes: list[ast.stmt]) -> int:
@@ -215,16 +224,20 @@ def _asserts(nodes: list[ast.stmt]) -> int:
     return count
 
 
-def _run_program(tree: ast.Module, scope: dict[str, Any], entry_point: str | None, outcome: Outcome) -> None:
+def _run_program(
+    tree: ast.Module, scope: dict[str, Any], entry_point: str | None, outcome: Outcome, link: Link
+) -> None:
     """Execute a test program, then the tests that it defines."""
-    if any(isinstance(n, ast.Import) and any(a.name == "pytest" for a in n.names) for n in ast.walk(tree)):
-        importlib.import_module("pytest")
-    space: dict[str, Any] = {**scope, "__name__": "tests", "__builtins__": builtins}
-    body = tree.body
-    # A main block would run the tests a second time and leave with an exit code; the tests are collected below.
-    body = [n for n in body if not _is_main_block(n)]
-    code = compile(ast.Module(body, []), "tests", "exec", dont_inherit=True)
-    bare = _asserts(body)
+    if any(isinstance(n, ast.Import) and any(a.name == "pytest" for a in n.names) for n in ast.walk(tree)) or any(
+        isinstance(n, ast.ImportFrom) and n.module == "pytest" for n in ast.walk(tree)
+    ):
+        setattr(importlib.import_module("pytest"), "fixture", fixture)  # noqa: B010 - a library without types here
+    body = rewrite(tree, {*scope, MODULE})
+    module = types.ModuleType("tests")
+    sys.modules["tests"] = module
+    space = module.__dict__
+    space.update({**scope, **HELPERS, "__builtins__": builtins})
+    code = compile(body, "tests", "exec", dont_inherit=True)
     module_error: list[BaseException] = []
 
     def execute() -> None:
@@ -239,9 +252,13 @@ def _run_program(tree: ast.Module, scope: dict[str, Any], entry_point: str | Non
         raise module_error[0]
     if outcome.results.get("module"):
         return
-    if not bare:
+    if not _asserts(body.body):
         del outcome.results["module"]
-    tests = _collect(space, set(scope))
+    collector = Collector(space, set(scope), lambda: MonkeyPatch(link))
+    try:
+        tests = collector.tests()
+    except Exception as error:  # noqa: BLE001 - only the tests' own marks are evaluated here
+        raise UnsupportedError(f"tests that cannot be collected ({type(error).__name__})") from None
     check = space.get("check")
     if inspect.isfunction(check) and len(inspect.signature(check).parameters) == 1 and entry_point in scope:
         candidate = scope[entry_point]
@@ -250,126 +267,9 @@ def _run_program(tree: ast.Module, scope: dict[str, Any], entry_point: str | Non
         outcome.results[name] = "did not run"
     for name, body_ in tests:
         outcome.run(name, body_)
-
-
-def _is_main_block(node: ast.stmt) -> bool:
-    return (
-        isinstance(node, ast.If)
-        and isinstance(node.test, ast.Compare)
-        and isinstance(node.test.left, ast.Name)
-        and node.test.left.id == "__name__"
-    )
-
-
-Test = tuple[str, Callable[[], Any]]
-
-
-def _collect(space: dict[str, Any], inherited: set[str]) -> list[Test]:
-    """Return the tests that a program defines: `test_*` functions, `Test*` classes, unittest cases."""
-    tests: list[Test] = []
-    for name, value in list(space.items()):
-        if name in inherited and not (inspect.isfunction(value) and value.__module__ == "tests"):
-            continue
-        if inspect.isfunction(value) and name.startswith("test"):
-            tests += _function_tests(name, value)
-        elif isinstance(value, type) and issubclass(value, unittest.TestCase) and value.__module__ == "tests":
-            tests += [(f"{name}.{m}", _case(value, m)) for m in unittest.defaultTestLoader.getTestCaseNames(value)]
-        elif isinstance(value, type) and name.startswith("Test") and value.__module__ == "tests":
-            for method in [m for m in dir(value) if m.startswith("test")]:
-                tests += _method_tests(name, value, method)
-    return tests
-
-
-def _case(cls: type[unittest.TestCase], method: str) -> Callable[[], None]:
-    def body() -> None:
-        result = unittest.TestResult()
-        cls(method).run(result)
-        problems = [*result.failures, *result.errors, *[(t, "") for t in result.unexpectedSuccesses]]
-        if result.skipped and not problems:
-            raise unittest.SkipTest("skipped")
-        if problems:
-            text = problems[0][1]
-            if "CandidateGoneError" in text:
-                raise CandidateGoneError("the candidate's process ended before its tests")
-            raise AssertionError
-
-    return body
-
-
-def _cases(function: Any) -> list[dict[str, Any]]:
-    """Return the argument sets of `pytest.mark.parametrize` marks, innermost last; one empty set without marks."""
-    sets: list[dict[str, Any]] = [{}]
-    for mark in getattr(function, "pytestmark", []):
-        if mark.name != "parametrize":
-            continue
-        names = mark.args[0] if isinstance(mark.args[0], list | tuple) else [n.strip() for n in mark.args[0].split(",")]
-        values = [getattr(v, "values", v) if hasattr(v, "marks") else v for v in mark.args[1]]
-        values = [v if len(names) > 1 or (isinstance(v, tuple) and hasattr(v, "_x")) else (v,) for v in values]
-        values = [v if isinstance(v, list | tuple) else (v,) for v in values]
-        sets = [{**s, **dict(zip(names, v, strict=True))} for s in sets for v in values]
-    return sets
-
-
-def _no_fixture() -> None:
-    raise TypeError("a fixture that is not known here")
-
-
-def _function_tests(name: str, function: Any) -> list[Test]:
-    cases = _cases(function)
-    needed = [
-        p.name
-        for p in inspect.signature(function).parameters.values()
-        if p.default is p.empty and p.kind is not p.VAR_KEYWORD
-    ]
-    tests: list[Test] = []
-    for n, case in enumerate(cases):
-        label = name if len(cases) == 1 else f"{name}[{n}]"
-        if all(a in case or a in _FIXTURES for a in needed):
-            tests.append((label, lambda case=case: _with_fixtures(function, needed, case)))  # type: ignore[misc]
-        else:
-            tests.append((label, lambda: _no_fixture()))
-    return tests
-
-
-def _method_tests(owner: str, cls: type, method: str) -> list[Test]:
-    def bound(case: dict[str, Any]) -> Any:
-        instance = cls()
-        for hook in ("setup_method", "setUp", "setup"):
-            if hasattr(instance, hook):
-                setup = getattr(instance, hook)
-                setup(*[None][: len(inspect.signature(setup).parameters)])
-                break
-        value = getattr(instance, method)(**case)
-        if hasattr(instance, "teardown_method"):
-            instance.teardown_method(*[None][: len(inspect.signature(instance.teardown_method).parameters)])
-        return value
-
-    cases = _cases(getattr(cls, method))
-    return [
-        (f"{owner}.{method}" if len(cases) == 1 else f"{owner}.{method}[{n}]", lambda case=case: bound(case))  # type: ignore[misc]
-        for n, case in enumerate(cases)
-    ]
-
-
-class _Capsys:
-    """The part of pytest's `capsys` that reads what was printed."""
-
-    def readouterr(self) -> Any:
-        out = sys.stdout
-        text = out.getvalue() if isinstance(out, io.StringIO) else ""
-        if isinstance(out, io.StringIO):
-            out.seek(0)
-            out.truncate()
-        return types.SimpleNamespace(out=text, err="")
-
-
-_FIXTURES: dict[str, Callable[[], Any]] = {"capsys": _Capsys, "tmp_path": lambda: __import__("pathlib").Path.cwd()}
-
-
-def _with_fixtures(function: Any, needed: list[str], case: dict[str, Any]) -> Any:
-    made = {n: _FIXTURES[n]() for n in needed if n not in case}
-    with contextlib.redirect_stdout(io.StringIO()):
-        return function(**case, **made)
+    outcome.run("teardown", collector.close)
+    if outcome.results.get("teardown") == "":
+        del outcome.results["teardown"]
 
 
 def main(fd: int, report: int, job: dict[str, Any]) -> None:
