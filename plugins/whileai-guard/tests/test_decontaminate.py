@@ -335,3 +335,17 @@ def test_one_changed_word_hides_no_neighbours():
     other = [f"new{i}x" if i in (2, 9, 11) else w for i, w in enumerate(own)]
     report = decontaminate([" ".join(other)], [" ".join(own)])
     assert report.hits[0].rule == "near" and report.hits[0].coverage == pytest.approx(17 / 20)
+
+
+def test_task_ids_are_compared_whether_or_not_rollouts_have_names(tmp_path):
+    rows = [{"task_id": f"t{i}", "prompt": f"ask number {i} of many about nothing"} for i in range(3)]
+    evals = [{"task_id": "t1", "prompt": "quite another text"}]
+    path = tmp_path / "train.jsonl"
+    path.write_text("".join(json.dumps({"schema_version": 1, **r}) + "\n" for r in rows), encoding="utf-8")
+    for source in (rows, path):
+        report = decontaminate(source, evals)
+        assert rules(report) == {1: "task"} and report.hits[0].rollout_id == ""
+        assert not any("task ids" in line for line in report.not_checked)
+    named = [{**r, "rollout_id": f"r{i}"} for i, r in enumerate(rows)]
+    assert decontaminate(named, evals).hits[0].rollout_id == "r1"
+    assert any("task ids" in line for line in decontaminate([r["prompt"] for r in rows], evals).not_checked)

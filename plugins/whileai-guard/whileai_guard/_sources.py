@@ -78,6 +78,10 @@ def _field_texts(row: Mapping[str, Any], name: str) -> Iterator[Text]:
             yield Text(f"{name}.{path}" if path else name, leaf)
 
 
+def _name(value: Any) -> str:
+    return str(value.get("rollout_id") or "") if isinstance(value, Mapping) else ""
+
+
 class Items:
     """Rows or texts, walked as often as needed.
 
@@ -109,7 +113,7 @@ class Items:
             task_id = row.get("task_id")
             yield Item(
                 position,
-                str(row.get("rollout_id") or ""),
+                _name(value),
                 str(task_id) if task_id not in (None, "") else None,
                 texts_of(value, self.fields, position),
             )
@@ -126,6 +130,13 @@ class Items:
             for number, name in places.get(position, ()):
                 found[number] = self._one(value, name)
         return found
+
+    def names(self, positions: Iterable[int]) -> dict[int, str]:
+        """Return the rollout ids of some items, `""` for those without."""
+        wanted = set(positions)
+        if isinstance(self.source, list):
+            return {at: _name(self.source[at]) for at in wanted}
+        return {at: _name(value) for at, value in enumerate(self.raw() if wanted else ()) if at in wanted}
 
     def _one(self, value: Any, name: str) -> str:
         return next(t.text for t in texts_of(value, self.fields) if t.field == name)

@@ -21,8 +21,10 @@ Example:
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +110,7 @@ def decontaminate(
         index.scan(block)
     pairs, short_pairs, boiler = index.candidates(candidate_share=candidate_share, boilerplate_texts=boilerplate_texts)
     wanted = {p.text for p in pairs} | {t for t, _ in (*short_pairs, *index.exact_hits, *index.template_hits)}
-    texts = train.fetch({number: books.users[number][0] for number in sorted(wanted)})
+    texts = train.fetch({number: books.one_user(number) for number in sorted(wanted)})
     comparer = Comparer(index, evals.texts, texts, boiler, share=share, run=run, spans=spans)
     every = [*index.exact_hits, *short_pairs, *((p.text, p.against) for p in pairs)]
     common = _common_messages(index, evals, books, every, boilerplate_texts)
@@ -129,33 +131,48 @@ def _check(n: int, share: float, run: int, short: int, similarity: float) -> Non
 
 
 class _Books:
-    """Distinct training texts and the rows that have them."""
+    """Distinct training texts and the rows that have them, in a few bytes per row: rows may be many millions."""
 
     def __init__(self) -> None:
         self.number: dict[bytes, int] = {}
-        self.users: list[list[tuple[int, str]]] = []
+        self.first = array("q")
+        self.first_field = array("i")
+        self.more: dict[int, list[tuple[int, int]]] = {}
+        self.fields: dict[str, int] = {}
         self.rows = 0
-        self.empty: list[int] = []
-        self.ids: list[str] = []
+        self.empty = 0
+        self.with_task = 0
         self.task_hits: dict[int, int] = {}
 
     def add(self, position: int, text: Text) -> bool:
         """Record that a row has a text; return whether the text is new."""
-        known = self.number.setdefault(text.digest, len(self.users))
-        if known == len(self.users):
-            self.users.append([])
-        self.users[known].append((position, text.field))
-        return len(self.users[known]) == 1
+        field = self.fields.setdefault(text.field, len(self.fields))
+        known = self.number.setdefault(text.digest, len(self.first))
+        if known < len(self.first):
+            self.more.setdefault(known, []).append((position, field))
+            return False
+        self.first.append(position)
+        self.first_field.append(field)
+        return True
+
+    def users(self, number: int) -> list[tuple[int, str]]:
+        """Return the rows that have a text, and in which field."""
+        names = list(self.fields)
+        first = (self.first[number], names[self.first_field[number]])
+        return [first, *((position, names[field]) for position, field in self.more.get(number, ()))]
+
+    def one_user(self, number: int) -> tuple[int, str]:
+        """Return the first row that has a text, and in which field."""
+        return self.users(number)[0]
 
 
 def _new_texts(train: Items, books: _Books, evals: Against) -> Iterable[str]:
     for item in train:
         books.rows += 1
-        books.ids.append(item.name)
+        books.with_task += item.task_id is not None
         if item.task_id is not None and item.task_id in evals.by_task:
             books.task_hits[item.position] = evals.by_task[item.task_id]
-        if not item.texts:
-            books.empty.append(item.position)
+        books.empty += not item.texts
         for text in item.texts:
             if books.add(item.position, text):
                 yield text.text
@@ -174,8 +191,8 @@ def _common_messages(
             owners.setdefault(value, set()).add(evals.owner[number])
     users: dict[int, set[int]] = {}
     for text, own in hits:
-        if all(field.startswith("messages[") for _, field in books.users[text]):
-            users.setdefault(own, set()).update(position for position, _ in books.users[text])
+        if all(field.startswith("messages[") for _, field in books.users(text)):
+            users.setdefault(own, set()).update(position for position, _ in books.users(text))
     return {
         own
         for own, positions in users.items()
@@ -221,11 +238,11 @@ def _semantic(
 
     embed = resolve_embedder(embedder)
     own = unit_rows(embed(evals.texts))
-    open_texts = [number for number in range(len(books.users)) if number not in found]
+    open_texts = [number for number in range(len(books.first)) if number not in found]
     step = 2048
     for start in range(0, len(open_texts), step):
         part = open_texts[start : start + step]
-        texts = train.fetch({number: books.users[number][0] for number in part})
+        texts = train.fetch({number: books.one_user(number) for number in part})
         scores = unit_rows(embed([texts[number] for number in part])) @ own.T
         best = np.argmax(scores, axis=1)
         for line, number in enumerate(part):
@@ -247,19 +264,16 @@ def _assemble(
 ) -> Decontaminated:
     best: dict[int, Hit] = {}
     for position, own in books.task_hits.items():
-        best[position] = Hit(
-            position, books.ids[position], "task", own, evals.names[own], "task_id", "task_id", 1.0, ()
-        )
+        best[position] = Hit(position, "", "task", own, evals.names[own], "task_id", "task_id", 1.0, ())
     for number, (rule, text, coverage, spans) in found.items():
         item = evals.owner[text]
-        for position, field in books.users[number]:
-            hit = Hit(
-                position, books.ids[position], rule, item, evals.names[item], field, evals.fields[text], coverage, spans
-            )
+        for position, field in books.users(number):
+            hit = Hit(position, "", rule, item, evals.names[item], field, evals.fields[text], coverage, spans)
             old = best.get(position)
             if old is None or (RULES.index(hit.rule), -hit.coverage) < (RULES.index(old.rule), -old.coverage):
                 best[position] = hit
-    ordered = [best[position] for position in sorted(best)]
+    names = train.names(best)
+    ordered = [replace(best[position], rollout_id=names[position]) for position in sorted(best)]
     leaving = {hit.position for hit in ordered if hit.rule in drop}
     kept = train.kept(leaving)
     return Decontaminated(
@@ -283,7 +297,7 @@ def _not_checked(books: _Books, evals: Against, with_semantic: bool, index: Inde
     if not books.rows:
         yield "no rule could run: there are no training rows"
     if books.empty:
-        yield f"{len(books.empty)} training rows have no text in the compared fields"
+        yield f"{books.empty} training rows have no text in the compared fields"
     if evals.empty:
         yield f"{evals.empty} evaluation rows have no text in the compared fields"
     if not with_semantic:
@@ -297,5 +311,5 @@ def _not_checked(books: _Books, evals: Against, with_semantic: bool, index: Inde
     wordless = int((index.lengths == 0).sum())
     if wordless:
         yield f"{wordless} evaluation texts have no words at all"
-    if not evals.by_task or not any(books.ids):
+    if not evals.by_task or not books.with_task:
         yield "task ids were not compared: one side has none"
