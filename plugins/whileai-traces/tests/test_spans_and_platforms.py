@@ -395,6 +395,39 @@ def test_langfuse_traces_and_single_observations(tmp_path: Path) -> None:
     assert said(read(write(tmp_path / "b.json", bare))[0]) == [("user", "hi"), ("assistant", "yo")]
 
 
+def test_langfuse_observations_of_the_v2_api_and_of_blob_storage(tmp_path: Path) -> None:
+    """The v2 API lists observations under data with text for input and output; blob storage writes them in snake case."""
+    said_ = [json.dumps(CHAT[:1]), json.dumps(CHAT[1])]
+    first = {
+        "id": "o1", "traceId": "t", "type": "GENERATION", "startTime": "1", "parentObservationId": None, "providedModelName": "m",
+        "modelParameters": '{"temperature": 0.5}', "usageDetails": {"input": 2}, "input": said_[0], "output": said_[1],
+    }  # fmt: skip
+    last = {
+        **first,
+        "id": "o2",
+        "startTime": "2",
+        "input": json.dumps(CHAT),
+        "output": '{"role": "assistant", "content": "Done."}',
+    }
+    page = {"data": [last, {**first, "id": "s", "type": "SPAN"}, first], "meta": {"cursor": None}}
+    (row,) = data = read(write(tmp_path / "page.json", page))
+    assert data.provenance["formats"] == {"traces/langfuse": 1}
+    assert said(row) == EXPECTED
+    assert row["policy"] == {"model": "m", "sampling": {"temperature": 0.5}}
+    names = {
+        "traceId": "trace_id", "parentObservationId": "parent_observation_id", "startTime": "start_time",
+        "providedModelName": "provided_model_name", "modelParameters": "model_parameters", "usageDetails": "usage_details",
+    }  # fmt: skip
+    blob = [{names.get(k, k): v for k, v in o.items()} for o in (last, first)]
+    (same,) = data = read(write(tmp_path / "blob.jsonl", *blob))
+    assert data.provenance["formats"] == {"traces/langfuse": 1}
+    assert (same["messages"], same["policy"], same["usage"]) == (row["messages"], row["policy"], row["usage"])
+    download = {"trace": {"id": "t", "name": "run", "scores": []}, "observations": [last, first]}
+    (whole,) = read(write(tmp_path / "trace-t.json", download))
+    assert whole["messages"] == row["messages"]
+    assert whole["langfuse"]["name"] == "run"
+
+
 def test_langsmith_runs_in_openai_and_in_langchain_shape(tmp_path: Path) -> None:
     def lc(kind: str, **kwargs: Any) -> dict[str, Any]:
         return {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", kind], "kwargs": kwargs}

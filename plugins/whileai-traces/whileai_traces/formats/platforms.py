@@ -102,24 +102,46 @@ def _tools(value: Any) -> list[Any]:
     return as_list(as_mapping(decoded(value)).get("tools"))
 
 
+ALIASES = {
+    "trace_id": "traceId", "parent_observation_id": "parentObservationId", "start_time": "startTime",
+    "end_time": "endTime",
+    "providedModelName": "model", "provided_model_name": "model", "model_parameters": "modelParameters",
+    "usage_details": "usageDetails", "status_message": "statusMessage", "session_id": "sessionId", "user_id": "userId",
+    "trace_name": "traceName",
+}  # fmt: skip
+"""Names of an observation in exports to blob storage and in the observations API v2, to those of the older API."""
+TRACE_KEYS = ("name", "sessionId", "userId", "tags", "metadata")
+
+
+def _renamed(observation: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an observation with the names of the older API."""
+    out: dict[str, Any] = {}
+    for key, value in observation.items():
+        name = ALIASES.get(str(key), str(key))
+        if out.get(name) is None:
+            out[name] = value
+    return out
+
+
+def _is_observation(record: Mapping[str, Any]) -> bool:
+    keys = {ALIASES.get(str(k), str(k)) for k in record}
+    own = {"parentObservationId", "usageDetails", "modelParameters", "completionStartTime", "completion_start_time"}
+    return {"traceId", "type"} <= keys and bool(keys & own)
+
+
 class Langfuse(JsonSource):
-    """Traces with observations and scores, or observations one by one."""
+    """Traces with observations and scores (API, download), or observations one by one (API v2, blob storage)."""
 
     name = "langfuse"
 
     def sniff_records(self, records: list[Any]) -> float:
         """Certain when a trace lists observations, or records are observations."""
-        for record in records:
-            keys = as_mapping(record).keys()
+        for record in map(as_mapping, records):
+            keys = record.keys()
             if "observations" in keys and keys & {"scores", "name", "input", "timestamp", "trace"}:
                 return CERTAIN.value
-            if (
-                "traceId" in keys
-                and "type" in keys
-                and keys & {"parentObservationId", "usageDetails", "modelParameters"}
-            ):
-                return CERTAIN.value
-            if any("observations" in as_mapping(t) for t in as_list(as_mapping(record).get("data"))[:1]):
+            first = as_mapping(next(iter(as_list(record.get("data"))), None))
+            if _is_observation(record) or _is_observation(first) or "observations" in first:
                 return CERTAIN.value
         return 0.0
 
@@ -128,69 +150,61 @@ class Langfuse(JsonSource):
         calls: list[ModelCall] = []
         for where, record in records:
             record = as_mapping(record)
-            traces = as_list(record.get("data")) or [record]
-            for trace in map(as_mapping, traces):
-                observations = as_list(trace.get("observations")) if "observations" in trace else [trace]
-                scores = [_langfuse_score(as_mapping(s)) for s in as_list(trace.get("scores"))]
-                rest = (
-                    {k: trace[k] for k in ("name", "sessionId", "userId", "tags", "metadata") if trace.get(k)}
-                    if "observations" in trace
-                    else {}
-                )
-                made = len(calls)
-                for observation in map(as_mapping, observations):
-                    if str(observation.get("type")).upper() != "GENERATION":
-                        continue
-                    call = self._call(
-                        where,
-                        observation,
-                        str(trace.get("id") if "observations" in trace else observation.get("traceId")),
-                        scores,
-                        rest,
-                    )
-                    if call is None:
-                        build.problem(where, NO_CONTENT)
-                    else:
+            for item in map(as_mapping, as_list(record.get("data")) or [record]):
+                if "observations" in item:
+                    calls += self._trace(where, {**as_mapping(item.get("trace")), **item}, build)
+                elif "traceId" in item or "trace_id" in item:
+                    call = self._call(where, _renamed(item), None, [], {})
+                    if call is not None:
                         calls.append(call)
-                if made == len(calls) and trace.get("input") and trace.get("output") and "observations" in trace:
-                    calls.append(
-                        ModelCall(
-                            where,
-                            str(trace.get("id")),
-                            "",
-                            _history(trace["input"]),
-                            _replies(trace["output"]),
-                            {},
-                            scores,
-                            rest,
-                        )
-                    )
-                elif made == len(calls) and "observations" in trace:
-                    build.problem(where, "is a trace without model calls and without input and output")
+                    elif _is_generation(item):
+                        build.problem(where, NO_CONTENT)
+                else:
+                    build.problem(where, "is neither a trace nor an observation")
         yield from emit(calls, build)
 
+    def _trace(self, where: str, trace: Mapping[str, Any], build: RowBuilder) -> list[ModelCall]:
+        scores = [_langfuse_score(as_mapping(s)) for s in as_list(trace.get("scores"))]
+        rest = {k: trace[k] for k in TRACE_KEYS if trace.get(k)}
+        calls = []
+        for observation in map(as_mapping, as_list(trace.get("observations"))):
+            call = self._call(where, _renamed(observation), str(trace.get("id")), scores, rest)
+            if call is not None:
+                calls.append(call)
+            elif _is_generation(observation):
+                build.problem(where, NO_CONTENT)
+        if calls:
+            return calls
+        if trace.get("input") and trace.get("output"):
+            history, replies = _history(trace["input"]), _replies(trace["output"])
+            return [ModelCall(where, str(trace.get("id")), "", history, replies, {}, scores, rest)]
+        build.problem(where, "is a trace without model calls and without input and output")
+        return []
+
     def _call(
-        self, where: str, observation: Mapping[str, Any], group: str, scores: list[Score], rest: dict[str, Any]
+        self, where: str, observation: Mapping[str, Any], group: str | None, scores: list[Score], rest: dict[str, Any]
     ) -> ModelCall | None:
+        if not _is_generation(observation):
+            return None
         history, replies = _history(observation.get("input")), _replies(observation.get("output"))
         if not history and not replies:
             return None
         model = observation.get("model")
-        usage = as_mapping(observation.get("usageDetails")) or as_mapping(observation.get("usage"))
+        usage = as_mapping(decoded(observation.get("usageDetails"))) or as_mapping(observation.get("usage"))
+        sampling = as_mapping(decoded(observation.get("modelParameters")))
         columns: dict[str, Any] = {
             "tools": _tools(observation.get("input")),
             "usage": dict(usage),
-            "policy": {"model": model, "sampling": observation.get("modelParameters")} if model else None,
+            "policy": {"model": model, **({"sampling": dict(sampling)} if sampling else {})} if model else None,
         }
-        failed = observation.get("level") == "ERROR"
-        if failed:
+        if observation.get("level") == "ERROR":
             columns |= {
                 "outcome": "failed",
                 "error": {"type": "recorded", "message": str(observation.get("statusMessage"))},
             }
         return ModelCall(
             where,
-            group,
+            str(observation.get("traceId")) if group is None else group,
             str(observation.get("startTime") or ""),
             history,
             replies,
@@ -198,6 +212,10 @@ class Langfuse(JsonSource):
             scores,
             {**rest, "observation": observation.get("id")},
         )
+
+
+def _is_generation(observation: Mapping[str, Any]) -> bool:
+    return str(observation.get("type")).upper() == "GENERATION"
 
 
 def _langfuse_score(score: Mapping[str, Any]) -> Score:

@@ -21,6 +21,15 @@ from whileai_traces.formats.base import JsonSource, Records, as_list, as_mapping
 __all__ = ["Tau2Bench", "TauBench"]
 
 
+ENDINGS = {
+    **dict.fromkeys(("max_steps", "timeout", "context_window_exceeded"), "truncated"),
+    **dict.fromkeys(
+        ("too_many_errors", "agent_error", "user_error", "infrastructure_error", "unexpected_error"), "failed"
+    ),
+}
+"""Termination reasons of tau2-bench that are no completed run."""
+
+
 class TauBench(JsonSource):
     """Results of tau-bench: 50 tasks with 4 trials each become 200 rows in 50 tasks."""
 
@@ -141,9 +150,7 @@ class Tau2Bench(JsonSource):
             rest=leftovers(
                 simulation, ("messages", "task_id", "reward_info", "trial", "agent_cost", "user_cost", "seed")
             ),
-            outcome={"max_steps": "truncated", "too_many_errors": "failed", "agent_error": "failed"}.get(
-                str(end), "completed"
-            ),
+            outcome=ENDINGS.get(str(end), "completed"),
             policy={"model": agent.get("llm"), "sampling": agent.get("llm_args")} if agent else None,
             usage={k: simulation[k] for k in ("agent_cost", "user_cost") if simulation.get(k) is not None},
             world={"seed": simulation["seed"]} if simulation.get("seed") is not None else None,
