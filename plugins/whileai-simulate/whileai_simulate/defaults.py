@@ -87,3 +87,6 @@ BYTES_PER_TOKEN = Sourced(
 )
 CONFIDENCE = Sourced(0.95, "level of the interval of an audit", "convention, untested")
 AUDIT_EXAMPLES = Sourced(2, "examples that an audit prints per fault", "convention, untested")
+NULL_SITUATIONS = Sourced(
+    40, "situations on which preflight() has each do-nothing agent graded", "convention, untested"
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -44,8 +45,11 @@ def make_progress(wanted: bool | Callable[[int, int], Any] | None, planned: int)
         return Progress(wanted)
     if wanted is False or (wanted is None and not _watched()):
         return Progress()
-    # Imported by name: the library ships no types, and stubs would be one more package to install.
-    bar = importlib.import_module("tqdm.auto").tqdm(total=planned, unit=" rollouts", leave=False, delay=0.5)
+    # Imported by name: the library ships no types, and stubs would be one more package to install. Its `auto` module
+    # warns in a notebook without ipywidgets, where the plain bar does as well.
+    widgets = "ipykernel" in sys.modules and importlib.util.find_spec("ipywidgets") is not None
+    module = importlib.import_module("tqdm.notebook" if widgets else "tqdm")
+    bar = module.tqdm(total=planned, unit=" rollouts", leave=False, delay=0.5)
 
     def show(done: int, total: int) -> None:
         bar.total = total

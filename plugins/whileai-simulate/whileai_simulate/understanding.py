@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from whileai_simulate.baseline import NullResult, null_baseline
 from whileai_simulate.covering import covering_array
 from whileai_simulate.setting import make_setting
 
@@ -25,6 +26,7 @@ class Preflight:
         guesses: What was inferred from names alone, and what to declare instead.
         array_rows: Situations that the pairwise array takes.
         pairs: Feasible pairs of axis values.
+        nulls: What agents that do nothing earn from the judge, when one is given.
     """
 
     tools: Mapping[str, Mapping[str, Any]]
@@ -34,16 +36,28 @@ class Preflight:
     guesses: Sequence[str]
     array_rows: int
     pairs: int
+    nulls: Sequence[NullResult] = ()
+
+    @property
+    def warnings(self) -> list[str]:
+        """What to mend before a run, one sentence each."""
+        return [
+            f"the judge pays an agent that does nothing ({n}): a model will learn to do that"
+            for n in self.nulls
+            if n.example is not None
+        ] + [f"the judge could not grade {n}" for n in self.nulls if n.failure is not None]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain values."""
-        return {name: _plain(getattr(self, name)) for name in self.__slots__}
+        plain = {name: _plain(getattr(self, name)) for name in self.__slots__ if name != "nulls"}
+        return {**plain, "nulls": [asdict(n) for n in self.nulls], "warnings": self.warnings}
 
     def one_line(self) -> str:
         """Return the preflight in one line."""
         return (
             f"{len(self.tools)} tools, {len(self.entities)} entity types, {len(self.rules)} policy rules, "
             f"{len(self.guesses)} guesses; pairwise coverage takes {self.array_rows} situations"
+            + (f"; {len(self.warnings)} warnings" if self.warnings else "")
         )
 
     def __str__(self) -> str:
@@ -59,6 +73,8 @@ class Preflight:
                 f"  {name}: id {entity['id_field']} such as {entity['example']}{owner}; {', '.join(entity['fields'])}"
             )
         lines += [f"  guess: {guess}" for guess in self.guesses]
+        lines += [f"  does nothing, {n}" for n in self.nulls]
+        lines += [f"  warning: {warning}" for warning in self.warnings]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -71,17 +87,22 @@ def _plain(value: Any) -> Any:
     return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
 
 
-def preflight(tools: Iterable[Any], system_prompt: str | None = None, *, seed: int = 0) -> Preflight:
+def preflight(tools: Iterable[Any], system_prompt: str | None = None, *, seed: int = 0, judge: Any = None) -> Preflight:
     """Show what the simulator infers from tools and a policy, before anything runs.
+
+    With a judge it also has three agents graded that do nothing (they say nothing, one sentence, a refusal), and warns
+    when they are paid where the goal needs an action or a look.
 
     Args:
         tools: Anything that `whileai_kernel.tools.as_tool` reads.
         system_prompt: The policy.
         seed: Seed of the example ids.
+        judge: Judge or verifier of one's own, or its name; it is asked `3 * NULL_SITUATIONS` times at most.
     """
     from whileai_simulate.draw import Draw
     from whileai_simulate.records import make_id, make_person, make_record
 
+    tools = list(tools)
     setting = make_setting(tools, system_prompt, seed=seed)
     domain = setting.domain
     array = covering_array(setting.axes.values, forbidden=setting.axes.forbidden, seed=seed)
@@ -115,4 +136,5 @@ def preflight(tools: Iterable[Any], system_prompt: str | None = None, *, seed: i
         and any("parameter" in s for s in e.sources)
     ]  # fmt: skip
     rules = [r.text for r in setting.rules.values()]
-    return Preflight(infos, entities, rules, domain.person, guesses, len(array.rows), array.planned)
+    nulls = () if judge is None else tuple(null_baseline(judge, tools, system_prompt, seed=seed))
+    return Preflight(infos, entities, rules, domain.person, guesses, len(array.rows), array.planned, nulls)
