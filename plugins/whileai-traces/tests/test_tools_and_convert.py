@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from whileai_kernel import make
@@ -165,7 +165,7 @@ def signature(messages: list[dict[str, Any]]) -> list[Any]:
     return out
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(conversations())
 @pytest.mark.parametrize("target", ["chat", "openai", "trl", "anthropic", "sharegpt"])
 def test_rows_to_a_foreign_file_and_back_keep_roles_contents_calls_ids_and_order(
