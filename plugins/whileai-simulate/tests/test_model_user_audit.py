@@ -108,6 +108,7 @@ CLEAN: list[dict[str, Any]] = [
     row("What is your email, please?", "I do not want to give my email here.", "What is your email, please?",
         "I do not want to give my email here.", "I cannot go on."),
     row("Shall I update your address as well?", "No, please don't update my address.", "Done."),
+    row("Shall I look it up? (yes/no)", "Yes, please.", "It stands at pending.", stance="unsure"),
     row(CONFIRM, "No, I haven't decided yet.", "As you wish.", stance="unsure"),
     row(CONFIRM, "Please don't change anything yet.", "As you wish.", stance="exploratory"),
     row("What is the tracking number?", "I don't know the tracking number.", "Shall I go on without?", "Yes.", "Done."),

@@ -70,9 +70,6 @@ USER_MAX_TOKENS = Sourced(
 )
 WRITER_RETRIES = Sourced(2, "further requests for one ask before the offline writer words it", "convention, untested")
 WRITER_CONCURRENCY = Sourced(8, "asks that a model writer has in flight at once", "convention, untested")
-WRITER_EARLIER = Sourced(
-    3, "earlier asks of the same kind that a writer is shown to sound unlike", "convention, untested"
-)
 ESTIMATE_TURNS = Sourced(
     3,
     "replies of the agent per rollout that an estimate assumes, beside one per call of its plan",

@@ -23,7 +23,7 @@ from whileai_kernel.messages import spoken_text, text_of
 from whileai_simulate.briefs import Brief, brief_of, ids_in, named
 from whileai_simulate.dedup import shingles
 from whileai_simulate.defaults import LEAK_NGRAM, USER_REPEAT, USER_REPEAT_WORDS
-from whileai_simulate.lexicon import words_of
+from whileai_simulate.lexicon import READ_VERBS, WRITE_VERBS, words_of
 
 __all__ = [
     "DECISIVE",
@@ -146,6 +146,13 @@ def agrees(message: str) -> bool:
     return agreed
 
 
+def _only_looks(spoken: str) -> bool:
+    """Whether what an assistant asks leave for is to look at something, which changes nothing."""
+    asked = " ".join(s for s in re.split(r"(?<=[.!?])\s+|\n", spoken) if "?" in s or _CONFIRM.search(s))
+    heard = set(words_of(asked.casefold()))
+    return bool(heard & READ_VERBS) and not heard & WRITE_VERBS
+
+
 def speaks_as_other(message: str) -> str | None:
     """Return how a message speaks as the assistant or as a narrator, or `None` when a person could have typed it."""
     for look, who in ((_AGENT_VOICE, "the assistant"), (_NARRATOR, "a narrator")):
@@ -202,7 +209,7 @@ class Talk:
 
     def _goal(self, message: str) -> Iterator[tuple[str, str]]:
         last = self.heard[-1] if self.heard else ""
-        if not self.brief.agree and agrees(message) and asks_to_confirm(last):
+        if not self.brief.agree and agrees(message) and asks_to_confirm(last) and not _only_looks(last):
             yield "off_goal", "it agreed to a change that it does not want"
         elif self.planned is not None and agrees(message) and asks_to_confirm(last):
             named_in = set(words_of(last.casefold()))
