@@ -354,8 +354,27 @@ def test_preference_pairs_are_cut_at_the_first_turn_that_differs(tmp_path: Path)
     assert len(lines(tmp_path / "w.jsonl")[0]["chosen"]) == 3
     equal = export([good, {**good, "rollout_id": "x"}], tmp_path / "n.jsonl", to="trl", kind="preference")
     assert equal.dropped == {"no pair: rewards of the task do not differ": 2}
-    for target in ("openai", "anthropic", "sharegpt", "chat"):
+    for target in ("openai", "anthropic", "chat"):
         assert export([bad, good], tmp_path / f"{target}.jsonl", to=target, kind="preference").written == 1
+    whole = export([bad, good], tmp_path / "w2.jsonl", to="trl", kind="preference", pairs="whole")
+    assert any("tool results and users' turns included" in n for n in whole.notes)
+    assert whole.details["trainer"]["enforced"] is False
+
+
+def test_a_sharegpt_pair_never_loses_a_turn_of_a_reply(tmp_path: Path) -> None:
+    """The format holds one turn per reply: text with a call, or several turns, do not fit and are left out."""
+    good = agent_row(rollout_id="good", reward=1.0)
+    text = agent_row(rollout_id="bad", reward=0.0)
+    text["messages"] = [*good["messages"][:5], {"role": "assistant", "content": "I give up."}]
+    reason = {"no pair: a reply is several turns, and a ShareGPT pair holds one": 2}
+    assert export([text, good], tmp_path / "a.jsonl", to="sharegpt", kind="preference").dropped == reason
+    done = agent_row(rollout_id="done", reward=1.0)
+    done["messages"] = [*good["messages"][:5], {"role": "assistant", "content": "Done."}]
+    assert export([text, done], tmp_path / "b.jsonl", to="sharegpt", kind="preference").written == 1
+    record = lines(tmp_path / "b.jsonl")[0]
+    assert record["chosen"] == {"from": "gpt", "value": "Done."}
+    assert record["rejected"] == {"from": "gpt", "value": "I give up."}
+    assert export([good, done], tmp_path / "c.jsonl", to="sharegpt", kind="preference", pairs="whole").written == 0
 
 
 def test_prompts_are_written_once_per_task_and_references_only_on_the_reward_side(tmp_path: Path) -> None:

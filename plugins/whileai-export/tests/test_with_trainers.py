@@ -250,6 +250,21 @@ def test_dpo_trains_exactly_one_assistant_turn_per_side_and_steps(base: Any, tmp
         ]
         assert [t.removesuffix("\n") for t in texts] == [TURNS[5], "I give up.<|im_end|>"]
         assert 0 < trainer.train().training_loss < 100
+    whole = export([ROW, bad], tmp_path / "whole.jsonl", to="trl", kind="preference", pairs="whole")
+    assert any("every token" in note for note in whole.notes)
+    trainer = trl.DPOTrainer(
+        model=str(tmp_path / "model"),
+        args=args,
+        train_dataset=load(tmp_path / "whole.jsonl"),
+        processing_class=tokenizer,
+    )
+    batch = next(iter(trainer.get_train_dataloader()))
+    chosen = tokenizer.decode(
+        [i for i, m in zip(batch["input_ids"].tolist()[0], batch["completion_mask"].tolist()[0], strict=True) if m]
+    )
+    assert chosen.startswith(TURNS[5])
+    assert "three" in chosen  # a tool result, which the note names
+    assert chosen.removesuffix("\n").endswith(TURNS[7])
 
 
 def test_one_grpo_step_on_the_prompts_ends_with_a_finite_loss_and_the_reference_reaches_the_reward_alone(

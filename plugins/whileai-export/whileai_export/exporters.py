@@ -121,6 +121,7 @@ class _Exporter:
                 options.unroll,
                 options.tokenizer is not None,
                 options.train_arguments,
+                options.pairs,
             )
             notes = _notes(target, options, tally, settings, rows)
             if options.references:

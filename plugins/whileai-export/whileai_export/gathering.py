@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from whileai_export.encoders import to_sharegpt
 from whileai_export.options import Options
 from whileai_export.preparing import misfit, prepare
 from whileai_export.samples import Sample, conversation_samples, group_figures, pair_samples, prompt_of, rank_pair
@@ -64,8 +65,9 @@ def gather(
     for position, row in enumerate(rows):
         if options.kind == "preference" and "chosen" in row and "rejected" in row:
             made = _ready_pair(row, options, reasoning, allow, tally)
+            made = made if isinstance(made, str) else _one_turn_each(target, made)
             if isinstance(made, str):
-                tally.dropped[made] += 1
+                tally.dropped[made if made.startswith("no pair") else f"no pair: {made}"] += 1
             else:
                 yield made
             continue
@@ -103,7 +105,7 @@ def gather(
         else:
             ready.append((row, done.messages))
     if options.kind == "preference":
-        yield from _pairs(ready, options, tally)
+        yield from _pairs(target, ready, options, tally)
     elif not one_by_one:
         yield from _tasks(ready, tally)
 
@@ -179,8 +181,15 @@ def _conversation(
     yield from made
 
 
+def _one_turn_each(target: Target, pair: Sample) -> Sample | str:
+    """Return a pair, or the reason why the target cannot hold it: ShareGPT keeps each reply as one turn."""
+    if target.encoding == "sharegpt" and any(len(to_sharegpt(side)) > 1 for side in (pair.chosen, pair.rejected)):
+        return "a reply is several turns, and a ShareGPT pair holds one"
+    return pair
+
+
 def _pairs(
-    ready: list[tuple[Mapping[str, Any], list[dict[str, Any]]]], options: Options, tally: Tally
+    target: Target, ready: list[tuple[Mapping[str, Any], list[dict[str, Any]]]], options: Options, tally: Tally
 ) -> Iterator[Sample]:
     chats = {id(row): messages for row, messages in ready}
     for members in group_by_task([row for row, _ in ready]).values():
@@ -189,6 +198,7 @@ def _pairs(
             tally.dropped["no pair: rewards of the task do not differ"] += len(members)
             continue
         made = pair_samples((pair[0], chats[id(pair[0])]), (pair[1], chats[id(pair[1])]), pairs=options.pairs)
+        made = made if isinstance(made, str) else _one_turn_each(target, made)
         if isinstance(made, str):
             tally.dropped[f"no pair: {made}"] += len(members)
             continue

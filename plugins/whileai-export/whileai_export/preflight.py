@@ -223,6 +223,7 @@ def _report(count: Count, target: Target, options: Options) -> Preflight:
         options.unroll,
         options.tokenizer is not None,
         options.train_arguments,
+        options.pairs,
     )
     if not settings["enforced"]:
         findings.append(

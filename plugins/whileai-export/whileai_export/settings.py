@@ -22,6 +22,7 @@ def trainer_settings(
     unroll: bool = False,
     tokens: bool = False,
     arguments: bool = True,
+    pairs: str = "turn",
 ) -> dict[str, Any]:
     """Return `{"switches", "enforced", "notes"}` for a file.
 
@@ -32,11 +33,12 @@ def trainer_settings(
         unroll: One sample per turn.
         tokens: The file holds token ids and labels.
         arguments: The arguments of tool calls are trained as well.
+        pairs: For preference: `turn` or `whole`.
     """
     if kind in ("prompts", "eval"):
         return {"switches": {}, "enforced": True, "notes": []}
     if not arguments and not tokens:
-        known = trainer_settings(target, kind, train, unroll)
+        known = trainer_settings(target, kind, train, unroll, pairs=pairs)
         how = (
             "pass tokenizer= to mask them"
             if (target.name, kind) == ("trl", "sft")
@@ -50,6 +52,9 @@ def trainer_settings(
             "enforced": True,
             "notes": ["labels are in the file; the trainer reads them as they are"],
         }
+    if kind == "preference" and pairs == "whole":
+        note = "pairs='whole' trains every token of both continuations, tool results and users' turns included"
+        return {"switches": {}, "enforced": False, "notes": [note]}
     if target.name == "trl":
         return _trl(kind, train, unroll)
     partly = train != "all" or unroll
