@@ -189,6 +189,41 @@ def test_token_ids_train_exactly_the_intended_turns_whatever_the_template(
         assert spans == [[TURNS[t] for t in turns] for turns in expected]
 
 
+@pytest.mark.parametrize("reasoning", ["strip", "inline"])
+def test_reasoning_is_trained_as_it_was_asked_for(base: Any, tmp_path: Path, reasoning: str) -> None:
+    tokenizer = with_template(base, MARKED)
+    report = export([ROW], tmp_path / "a.jsonl", to="trl", reasoning=reasoning)
+    spans, _ = sft_labels(tokenizer, tmp_path / "a.jsonl", tmp_path, **report.details["trainer"]["switches"])
+    thought = "<think>\nplan\n</think>\n\n"
+    first = TURNS[2] if reasoning == "inline" else TURNS[2].removeprefix(thought)
+    assert spans == [[first, TURNS[5], TURNS[7]]]
+
+
+def test_a_template_of_alternating_roles_trains_exactly_the_intended_turns(base: Any, tmp_path: Path) -> None:
+    tokenizer = with_template(base, ALTERNATING)
+    chat = [
+        {"role": r, "content": c}
+        for r, c in [("system", "s"), ("user", "a"), ("assistant", "b"), ("user", "c"), ("assistant", "d")]
+    ]
+    row = {"task_id": "t", "messages": chat}
+    for n, (options, expected) in enumerate(
+        [
+            ({}, [["b", "d"]]),
+            ({"train": "last"}, [["d"]]),
+            ({"train": "final"}, [["d"]]),
+            ({"train": [2]}, [["b"]]),
+            ({"unroll": True}, [["b"], ["d"]]),
+        ]
+    ):
+        path = tmp_path / f"{n}.jsonl"
+        export([row], path, to="trl", tokenizer=tokenizer, **options)
+        spans, _ = sft_labels(tokenizer, path, tmp_path)
+        assert spans == [[f"{text}<|im_end|>" for text in texts] for texts in expected]
+    report = export([ROW], tmp_path / "tools.jsonl", to="trl", tokenizer=tokenizer)
+    assert report.written == 0
+    assert "alternate" in next(iter(report.dropped))
+
+
 def test_call_arguments_can_be_left_out_of_the_loss(base: Any, tmp_path: Path) -> None:
     tokenizer = with_template(base, PLAIN)
     export([ROW], tmp_path / "a.jsonl", to="trl", tokenizer=tokenizer, train_arguments=False, train=[5])
