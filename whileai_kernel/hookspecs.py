@@ -165,4 +165,5 @@ def wai_resolve(kind: str, ref: object) -> object | None:
     """Turn a reference into a component of the kind, or return `None`.
 
     The reference is a text such as `"hub:owner/name"`, or an object that is no callable (an agent of some framework).
+    A `WhileaiError` that you raise reaches the caller: the reference is yours, and something about it is wrong.
     """

@@ -202,12 +202,18 @@ class Manager:
             self.failures.append(failure)
             warnings.warn(f"plugin {failure}", PluginWarning, stacklevel=2)
 
-    def call_each(self, hook: str, arguments: Callable[[Plugin], Mapping[str, Any]]) -> Iterator[Any]:
+    def call_each(
+        self,
+        hook: str,
+        arguments: Callable[[Plugin], Mapping[str, Any]],
+        answers: type[Exception] | tuple[type[Exception], ...] = (),
+    ) -> Iterator[Any]:
         """Call a hook of each plugin on its own, so that one that raises costs only itself.
 
         Args:
             hook: Name of the hook.
             arguments: Gives what a plugin is called with.
+            answers: Exceptions that are meant for the caller, and no fault of the plugin.
 
         Yields:
             Answers other than `None`, plugins in the order in which they were loaded.
@@ -219,6 +225,8 @@ class Manager:
             try:
                 given = arguments(plugin)
                 answer = impl.function(**{argument: given[argument] for argument in impl.argnames})
+            except answers:
+                raise
             except (Exception, SystemExit) as err:  # noqa: BLE001 - isolation: recorded, warned about, repeated in lookups
                 self.record(plugin, hook, describe(err))
                 continue

@@ -33,6 +33,7 @@ from whileai_kernel.errors import (
     ParameterError,
     PluginError,
     UnknownNameError,
+    WhileaiError,
     describe,
     nearest,
     unknown_name,
@@ -281,11 +282,10 @@ def _check_params(target: Any, params: dict[str, Any], who: str) -> None:
         signature = inspect.signature(target)
     except (TypeError, ValueError):
         return  # a built-in without a signature checks its own arguments
-    if any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values()):
-        return
+    any_name = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
     named = [n for n, p in signature.parameters.items() if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
     for name in params:
-        if name not in named:
+        if name not in named and not any_name:
             near = nearest(name, named)
             raise ParameterError(
                 f"{who} has no parameter {name!r}",
@@ -355,8 +355,11 @@ def resolve(kind: str, ref: Any, /, **params: Any) -> Any:
 
 
 def _asked(kind: str, ref: Any, default: Any = None) -> Any:
-    """Return what the first plugin that understands a reference makes of it."""
-    for answer in manager().call_each("wai_resolve", lambda _: {"kind": kind, "ref": ref}):
+    """Return what the first plugin that understands a reference makes of it.
+
+    A `WhileaiError` is its answer too: the reference is understood, and something about it is wrong (a key is not set).
+    """
+    for answer in manager().call_each("wai_resolve", lambda _: {"kind": kind, "ref": ref}, WhileaiError):
         return answer
     return default
 

@@ -410,7 +410,8 @@ class Graph:
 class Called:
     def __call__(self, row): return 1.0
 graph, called = Graph(), Called()
-print(json.dumps([k.resolve("agents", graph), k.resolve("judges", graph) is graph, k.resolve("agents", called) is called]))
+found = k.resolve("agents", graph), k.resolve("judges", graph) is graph, k.resolve("agents", called) is called
+print(json.dumps(found))
 """
 
 
@@ -418,6 +419,36 @@ def test_an_object_that_is_no_callable_is_offered_to_the_resolvers_and_returned_
     body = "return 'driven' if kind == 'agents' and type(ref).__name__ in ('Graph', 'Called') else None"
     site.add("acme-graphs", f"from whileai_kernel import hookimpl\n@hookimpl\ndef wai_resolve(kind, ref): {body}\n")
     assert site.run(OBJECTS).answer == ["driven", True, True]
+
+
+COMPLAINT = """
+import json, warnings
+warnings.simplefilter("error")
+import whileai_kernel as k
+from whileai_kernel.plugins import manager
+try:
+    k.resolve("models", "acme:large")
+except k.WhileaiError as err:
+    print(json.dumps([type(err).__name__, str(err), len(manager().failures)]))
+"""
+
+
+def test_what_a_resolver_says_is_wrong_with_its_own_reference_reaches_the_caller(site):
+    body = "raise SettingsError('acme:large needs a key', fix='export ACME_API_KEY=...')"
+    head = "from whileai_kernel import hookimpl\nfrom whileai_kernel.errors import SettingsError\n"
+    site.add("acme-models", f"{head}@hookimpl\ndef wai_resolve(kind, ref): {body}\n")
+    name, text, failures = site.run(COMPLAINT).answer
+    assert (name, failures) == ("SettingsError", 0)
+    assert "export ACME_API_KEY" in text
+
+
+def test_a_required_parameter_is_asked_for_beside_keywords_of_any_name():
+    class Provider:
+        def __init__(self, model, *, base_url=None, **options): ...
+
+    register_local("models", "acme", Provider)
+    with pytest.raises(ParameterError, match="needs model"):
+        make("models", "acme")
 
 
 def test_the_first_answer_of_a_resolver_wins_and_one_that_raises_costs_itself_alone(site):
