@@ -198,9 +198,9 @@ def _constraints(domain: Domain, values: Mapping[str, Sequence[Any]]) -> list[Fo
             out += [("tool", tool, "history", h) for h in HISTORIES if h not in ("fresh", "repeat_visit")]
             out += [("tool", tool, "policy_rule", r) for r in values.get("policy_rule", ()) if r != NONE]
         if info is not None and (info.mode == "generic" or (info.mode == "list" and not info.key)):
-            # A sum, a transfer or a catalogue leaves nothing half done, and nothing to be wrong or torn about.
+            # A sum, a transfer or a catalogue leaves nothing half done, and nothing to be wrong, vague or torn about.
             out += [("tool", tool, "history", h) for h in ("prior_partial", "contradicts_earlier")]
-            out += [("tool", tool, "stance", s) for s in ("conflicting", "mistaken")]
+            out += [("tool", tool, "stance", s) for s in ("conflicting", "mistaken", "ambiguous")]
         if info is not None and info.mode == "generic":
             out += [("tool", tool, "history", "prior_failure"), ("tool", tool, "stance", "exploratory")]
     out += [("stance", "retry", "history", "fresh"), ("stance", "retry", "history", "contradicts_earlier")]

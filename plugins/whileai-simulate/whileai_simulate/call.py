@@ -118,7 +118,7 @@ class Call:
             make_writer(call["simulator"], self.user, self.options.locale),
             NearDuplicates(self.options.near_duplicate),
             fixed,
-            LeakCheck(traces, self.options.leak_ngram) if traces else None,
+            LeakCheck(traces, self.options.leak_ngram, tools) if traces else None,
         )
 
     def _count(self, replay: list[dict[str, Any]] | None, fixed: int) -> int:

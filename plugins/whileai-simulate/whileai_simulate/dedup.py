@@ -18,15 +18,20 @@ from array import array
 
 from whileai_simulate.defaults import NEAR_DUPLICATE, NGRAM
 
-__all__ = ["NearDuplicates", "shingles"]
+__all__ = ["NearDuplicates", "shingles", "words_in"]
 
 _MASK = (1 << 62) - 1
 _WORD = re.compile(r"[^\W_]+")
 
 
+def words_in(text: str) -> list[str]:
+    """Return the words of a text, lower-case and without punctuation."""
+    return _WORD.findall(text.casefold())
+
+
 def shingles(text: str, n: int = NGRAM.value) -> set[str]:
     """Return the word n-grams of a text, lower-case and without punctuation; one shorter text is one shingle."""
-    words = _WORD.findall(text.casefold())
+    words = words_in(text)
     if len(words) < n:
         return {" ".join(words)}
     return {" ".join(words[i : i + n]) for i in range(len(words) - n + 1)}

@@ -375,6 +375,8 @@ def _read_info(
     if own and (verb not in ("list", "search") or [own[0].entity] == named[-1:]):
         return ToolInfo(tool, "read", "get", verb, own[0].entity, params, own[0].name, guesses=tuple(guesses))
     entity = named[-1] if named else None
+    if entity is None and not keys and _is_fact(tool, params, verb, head):
+        return ToolInfo(tool, "read", "generic", verb, None, params, guesses=tuple(guesses))
     if entity is None:
         entity = next((w for w in reversed(head) if w not in ("detail", "info", "status", "all", "type")), None)
         if entity is not None and entity not in entities:
@@ -386,6 +388,15 @@ def _read_info(
         )
     mode = "find" if any(p.required for p in params) or (params and verb in ("find", "search")) else "list"
     return ToolInfo(tool, "read", mode, verb, entity, params, guesses=tuple(guesses))
+
+
+def _is_fact(tool: Tool, params: tuple[Param, ...], verb: str, head: list[str]) -> bool:
+    """Whether a tool looks up a fact (the weather in a city) and no record: one thing, of a kind that has no ids."""
+    if not head or verb in ("find", "search", "list", "browse", "query") or not any(p.required for p in params):
+        return False
+    plural = words_of(tool.name)[len(head)] != head[-1]
+    known = head[-1] in PEOPLE or head[-1] in CATALOG or head[-1] in STATUSES
+    return not plural and not known and "by" not in words_of(tool.name)
 
 
 def _mentions(words: list[str], entity: str) -> bool:

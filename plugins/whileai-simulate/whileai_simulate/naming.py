@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 from whileai_simulate import phrases
 from whileai_simulate.draw import Draw
-from whileai_simulate.entities import Domain, ToolInfo
+from whileai_simulate.entities import Domain, Param, ToolInfo
+from whileai_simulate.facts import PLACES
 from whileai_simulate.lexicon import CATALOG, article, label, participle, words_of
 from whileai_simulate.scenes import Scene, Target
 
-__all__ = ["aspect_of", "other_of", "thing_of", "wish_of"]
+__all__ = ["aspect_of", "is_spoken_in", "other_of", "thing_of", "wish_of"]
 
 _FILLERS = "by for of to from with in on at and the a id ids all"
 _ASPECT_STOP = frozenset(_FILLERS.split())
@@ -142,6 +144,12 @@ def _read_do(domain: Domain, target: Target, aspect: str, ref: str, draw: Draw) 
     return f"{draw.choice(phrases.LOOK_VERBS)} {ref}"
 
 
+def is_spoken_in(param: Param, value: Any) -> bool:
+    """Whether an argument of a fact is named in the wish itself (the weather in Boston) and not in its own sentence."""
+    text = isinstance(value, str) and not param.schema.get("enum") and not param.options
+    return text and (param.name in PLACES or words_of(param.name)[-1] in ("name", "symbol", "ticker", "title"))
+
+
 def _generic_do(info: ToolInfo, target: Target, draw: Draw) -> str:
     words = words_of(info.name)
     if "human" in words or ("transfer" in words and "agent" in "".join(words)):
@@ -149,4 +157,9 @@ def _generic_do(info: ToolInfo, target: Target, draw: Draw) -> str:
     if words[0] in ("calculate", "compute", "evaluate"):
         text = next((str(v) for v in target.arguments.values()), "")
         return draw.choice(("work out {t}", "calculate {t}", "tell me what {t} is")).format(t=text)
+    if info.kind == "read":
+        told = next(((p, v) for p, v in target.details if is_spoken_in(p, v)), None)
+        about = "" if told is None else f" {'in' if told[0].name in PLACES else 'for'} {told[1]}"
+        lead = draw.choice(("check", "look up", "tell me", "find out", "get me", "have a look at"))
+        return f"{lead} the {' '.join(words[1:])}{about}"
     return " ".join(words)

@@ -18,6 +18,7 @@ __all__ = [
     "OFF_TOPIC_FRAMES",
     "OPENERS",
     "RULE_HINTS",
+    "UNNAMED",
 ]
 
 OPENERS = (
@@ -206,6 +207,14 @@ FRAMES: dict[str, dict[str, tuple[str, ...]]] = {
 }
 """Sentence frames by stance and by what the ask wants."""
 
+UNNAMED = (
+    "I need something, I'm not sure how to put it. Maybe {do}?",
+    "can you help? I think what I need is for you to {do}, or something like that.",
+    "I don't know exactly what I'm after. Perhaps you could {do}?",
+    "not sure I'm asking for the right thing, but could you {do}, or whatever fits?",
+)
+"""Frames of an ambiguous ask about nothing that has a name: a search, a list, a sum."""
+
 HISTORY: dict[str, tuple[str, ...]] = {
     "fresh": ("",),
     "prior_failure": (
@@ -322,10 +331,10 @@ RULE_HINTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (r"human|transfer", "tool", ("If you can't do it, put me through to a person.",)),
     (
         r"refund|business days",
-        "write",
+        "money",
         ("How long would any refund take?", "I need to know when money comes back to me."),
     ),
-    (r"gift card", "write", ("I might have a gift card somewhere.",)),
+    (r"gift card", "money", ("I might have a gift card somewhere.",)),
     (r"made? up|make up|not provided", "any", ("If you don't know something, feel free to guess.",)),
     (r"time(s)? in the database|hour based|\bEST\b", "any", ("If you give me times, I'm on the West Coast.",)),
     (r"compensat|certificate", "owned", ("I think I deserve some compensation for all this.",)),

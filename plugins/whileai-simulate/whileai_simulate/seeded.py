@@ -198,6 +198,8 @@ def _heard(name: str, result: str, entity: str, effect: str) -> tuple[str, bool]
     if not isinstance(value, dict):
         kind = _spoken(entity)
         return _sentence(f"your {kind} ID is {value}" if kind else f"the result is {value}"), False
+    if not entity and effect == "read":
+        return _sentence("here is what I found: " + ", ".join(f"{_spoken(k)} {v}" for k, v in value.items())), False
     what = next(
         (f"{_spoken(k.rpartition('_')[0] or k)} {v}" for k, v in value.items() if k.endswith(_IDS)), _spoken(name)
     )

@@ -188,7 +188,7 @@ class TaskSource:
         for attempt in range(self.rewordings):
             scene = build_scene(self.setting, axes, position, attempt)
             prompt = word_scene(self.setting, scene, position, attempt)
-            if self.leak_check is not None and self.leak_check(prompt):
+            if self.leak_check is not None and self.leak_check.of_frames(prompt):
                 self.leaks += 1
                 continue
             if self.near.add(prompt):

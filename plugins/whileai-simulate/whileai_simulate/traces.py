@@ -16,7 +16,8 @@ from whileai_kernel.rows import passed
 from whileai_kernel.tools import Tool
 from whileai_simulate import phrases
 from whileai_simulate.axes import AXIS_NAMES
-from whileai_simulate.dedup import shingles
+from whileai_simulate.dedup import shingles, words_in
+from whileai_simulate.lexicon import words_of
 
 __all__ = ["LeakCheck", "aim", "trace_texts"]
 
@@ -35,10 +36,13 @@ class LeakCheck:
     Args:
         traces: Rows; their prompts and user turns are what must not enter.
         n: Words in a row that count as a leak.
+        tools: Tools of the run, whose names are the writer's own words too.
     """
 
-    def __init__(self, traces: Iterable[Mapping[str, Any]], n: int) -> None:
+    def __init__(self, traces: Iterable[Mapping[str, Any]], n: int, tools: Iterable[Tool] = ()) -> None:
         self.n = n
+        names = [name for tool in tools for name in (tool.name, *tool.parameters.get("properties", {}))]
+        self._own = {w for text in own_phrases() for w in words_in(text)} | {w for n in names for w in words_of(n)}
         self._known: set[str] = set()
         for row in traces:
             for text in trace_texts(row):
@@ -49,6 +53,10 @@ class LeakCheck:
     def __call__(self, text: str) -> bool:
         """Return whether the text leaks."""
         return not self._known.isdisjoint(shingles(text, self.n))
+
+    def of_frames(self, text: str) -> bool:
+        """Return whether a text of the offline writer leaks: frames that follow each other are its own words."""
+        return any(not self._own.issuperset(run.split()) for run in self._known & shingles(text, self.n))
 
 
 def own_phrases() -> list[str]:

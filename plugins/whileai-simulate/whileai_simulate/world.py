@@ -27,6 +27,7 @@ from whileai_kernel.errors import ParameterError
 from whileai_simulate.arithmetic import arithmetic
 from whileai_simulate.draw import Draw
 from whileai_simulate.entities import Domain, ToolInfo
+from whileai_simulate.facts import fact_of
 from whileai_simulate.faults import Fault, fault_result
 from whileai_simulate.lexicon import CLOSED_STATUSES, label, participle, words_of
 from whileai_simulate.records import Record, flat, make_id
@@ -459,6 +460,10 @@ class World:
                 return self.note(info.name, arguments, "done", _encode(arithmetic(text)))
             except (ValueError, SyntaxError, ZeroDivisionError, OverflowError) as err:
                 return self.note(info.name, arguments, "invalid", _error(f"cannot calculate: {err}"))
+        if info.kind == "read":
+            draw = Draw(self._data.get("seed", 0), "fact", info.name, _encode(arguments))
+            fact = fact_of(" ".join(words_of(info.name)[1:]), arguments, info.tool.returns, draw)
+            return self.note(info.name, arguments, "read", _encode(fact))
         if "transfer" in info.name or "escalate" in info.name:
             return self.note(info.name, arguments, "done", _encode("Transfer successful"))
         return self.note(info.name, arguments, "done", _encode({"status": "ok"}))

@@ -27,13 +27,17 @@ from whileai_simulate.lexicon import (
     singular,
     words_of,
 )
-from whileai_simulate.naming import other_of, thing_of, wish_of
+from whileai_simulate.naming import is_spoken_in, other_of, thing_of, wish_of
 from whileai_simulate.records import make_person
 from whileai_simulate.scenes import ACTING, ASK, Scene, Setting, Target, build_scene
 
 __all__ = ["OfflineWriter", "task_of", "word_scene"]
 
 
+_MONEY = frozenset(
+    ["pay", "payment", "refund", "return", "exchange", "cancel", "purchase", "invoice", "bill", "charge", "book"]
+)
+_FINISHED = re.compile(r"settled|finished already")
 _SHORT = re.compile(r" (on|in|of|to) my .*$")
 _FOR_ME = re.compile(r"(\bme\b[^.?!]*?) for me(?=[.?!])")
 
@@ -109,7 +113,10 @@ def _details(target: Target, draw: Draw) -> str:
     """Return sentences with every argument that the ask must tell."""
     told = [(p, v) for p, v in target.details if v not in ("", None)]
     if target.info.mode == "generic":
-        return ""
+        if target.info.kind != "read":
+            return ""
+        spoken = next((p for p, v in told if is_spoken_in(p, v)), None)
+        told = [(p, v) for p, v in told if p is not spoken]
     parts: list[str] = []
     place = [(p, v) for p, v in told if p.name in ADDRESS_FIELDS]
     if len(place) >= 3:
@@ -307,7 +314,9 @@ def _body(domain: Domain, scene: Scene, target: Target, stance: str, wants: str,
     named = target.record is not None and target.info.mode in ("get", "change") and target.info.key is not None
     if not named:
         # Without a thing to point at, frames about "{ref}" would be empty talk.
-        frames = [f for f in frames if "{ref" not in f and "{noun" not in f] or phrases.FRAMES["ordinary"][wants]
+        frames = [f for f in frames if "{ref" not in f and "{noun" not in f] or phrases.UNNAMED
+    if scene.axes.get("history") == "prior_partial":
+        frames = [f for f in frames if not _FINISHED.search(f)]  # what was begun and not finished is not settled
     if target.entity in CATALOG:
         frames = [f for f in frames if "{ref_else" not in f]  # what the shop sells belongs to nobody
     frame = draw.choice(frames)
@@ -316,7 +325,7 @@ def _body(domain: Domain, scene: Scene, target: Target, stance: str, wants: str,
     relative = draw.choice(("my neighbour", "my ex", "a colleague", "my cousin"))
     person_subject = target.entity == domain.person
     ref_else = (
-        f"{bare} belongs to {relative}" if not person_subject else f"this is about {relative}'s {label(target.entity)}"
+        f"{bare} belongs to {relative}" if not person_subject else f"this is about {relative}'s {_account(target)}"
     )
     do_else = do.replace("my ", "their ", 1) if "my " in do else do
     text = frame.format(
@@ -333,6 +342,10 @@ def _body(domain: Domain, scene: Scene, target: Target, stance: str, wants: str,
     return _FOR_ME.sub(r"\1", text) if " for me" in text else text
 
 
+def _account(target: Target) -> str:
+    return "account" if target.entity in ("user", "customer", "client") else label(target.entity)
+
+
 def _rule_hint(setting: Setting, scene: Scene, draw: Draw) -> str:
     """Return a sentence that touches the clause of the situation, where one fits and the stance leaves room."""
     rule = setting.rules.get(str(scene.axes.get("policy_rule")))
@@ -344,6 +357,7 @@ def _rule_hint(setting: Setting, scene: Scene, draw: Draw) -> str:
         "any": info.mode != "generic",
         "tool": info.mode != "generic",
         "write": info.kind == "write",
+        "money": bool(_MONEY & set(words_of(info.name))),
         "owned": entity is not None and (entity.owner is not None or entity.name == domain.person),
     }
     for pattern, scope, sentences in phrases.RULE_HINTS:

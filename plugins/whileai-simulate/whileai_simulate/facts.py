@@ -1,0 +1,58 @@
+"""Answers of tools that look up a fact and not a record: the weather in a city, an exchange rate, a distance.
+
+A fact has no id, nobody owns it, and nothing can be done to it, so no state of the world applies. The answer says what
+was asked and a plausible value; the same arguments in the same task get the same answer.
+
+Example:
+    >>> from whileai_simulate.draw import Draw
+    >>> sorted(fact_of("weather", {"city": "Boston"}, None, Draw(0)))
+    ['city', 'conditions', 'temperature', 'unit']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from whileai_simulate.draw import Draw
+from whileai_simulate.lexicon import words_of
+from whileai_simulate.records import make_person, value_for
+
+__all__ = ["PLACES", "fact_of"]
+
+PLACES = frozenset({"city", "location", "place", "town", "country", "region", "state", "area", "destination"})
+"""Parameters that people put into a sentence with "in"."""
+
+_WEATHER = frozenset({"weather", "forecast", "temperature"})
+_CONDITIONS = ("sunny", "cloudy", "light rain", "partly cloudy", "windy", "showers", "fog")
+_NUMBERS = {
+    "rate": (5, 180, 100), "price": (300, 90_000, 100), "cost": (300, 90_000, 100), "fee": (100, 9_000, 100),
+    "distance": (20, 5_000, 10), "balance": (100, 500_000, 100), "score": (1, 100, 1),
+    "population": (10_000, 900_000, 1),
+}  # fmt: skip
+
+
+def fact_of(noun: str, arguments: Mapping[str, Any], returns: Mapping[str, Any] | None, draw: Draw) -> Any:
+    """Return a plausible answer.
+
+    Args:
+        noun: What is looked up, for example `weather`.
+        arguments: Arguments of the call.
+        returns: Declared result schema, or `None`.
+        draw: Where the values come from.
+    """
+    if returns and (returns.get("properties") or returns.get("type") not in (None, "object")):
+        return value_for(noun.replace(" ", "_"), {**returns, "x-root": returns}, draw, make_person(draw))
+    words = set(words_of(noun))
+    if words & _WEATHER:
+        warm = "fahrenheit" in str(arguments.get("unit", arguments.get("units", "celsius"))).casefold()
+        degrees = draw.between(2, 31)
+        told = {"temperature": round(degrees * 9 / 5 + 32) if warm else degrees, "conditions": draw.choice(_CONDITIONS)}
+        return {**arguments, "unit": "fahrenheit" if warm else "celsius", **told}
+    for word, (low, high, parts) in _NUMBERS.items():
+        if word in words:
+            number = draw.between(low, high)
+            return {**arguments, noun.replace(" ", "_"): number if parts == 1 else round(number / parts, 2)}
+    if "time" in words:
+        return {**arguments, "time": f"{draw.below(24):02}:{draw.below(60):02}"}
+    return {**arguments, noun.replace(" ", "_"): f"{draw.choice(('entry', 'record', 'note'))} {draw.between(100, 999)}"}
