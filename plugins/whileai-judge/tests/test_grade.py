@@ -510,3 +510,32 @@ def test_importing_the_package_is_light():
 
 
 test_conformance = conformance_test("judge")
+
+
+@pytest.mark.parametrize("how", ["plain", "async", "batch"])
+def test_a_rollout_that_its_simulated_user_spoiled_is_not_scored_and_no_call_is_made_for_it(how):
+    rows = make_rows(["a", "b", "c"], ["x", "y", "z"])
+    rows[1] |= {"outcome": "failed", "error": {"type": "UserFailure", "message": "no answer", "by": "user"}}
+    rows[2] |= {"outcome": "failed", "error": {"type": "ValueError", "message": "oops"}}
+    seen = []
+
+    def plain(row):
+        seen.append(row["prompt"])
+        return 1.0
+
+    async def waits(row):
+        return plain(row)
+
+    class Batch:
+        def grade_batch(self, batch):
+            return [plain(row) for row in batch]
+
+        def __call__(self, row):
+            return plain(row)
+
+    data = grade(rows, {"plain": plain, "async": waits, "batch": Batch()}[how])
+    assert sorted(seen) == ["a", "c"]
+    assert [row["reward"] for row in data] == [1.0, None, 1.0]
+    assert data[1]["status"] == "error"
+    assert data[1]["reason"] == "the simulated user failed: no answer"
+    assert data.provenance["grade"]["counts"]["scored"] == 2

@@ -6,7 +6,8 @@ import argparse
 
 import pytest
 
-from whileai_judge.grade_command import GradeCommand, read_rubric
+from whileai_judge import Judge
+from whileai_judge.grade_command import GradeCommand
 from whileai_judge.scripted import ScriptedModel, quoted_block, verdict_line
 from whileai_kernel import register_local
 from whileai_kernel.errors import WhileaiError
@@ -68,8 +69,7 @@ def test_a_rubric_file_and_a_model(files, capsys):
         run(files / "rows.jsonl", "--rubric", files / "empty.md", "--judge", "here/reads")
 
 
-def test_rubric_files_are_prose_or_criteria(tmp_path):
-    (tmp_path / "a.md").write_text("# Polite\n\n- [hard] asks: Asks.\n- [pitfall] Guesses.\n", encoding="utf-8")
-    (tmp_path / "b.md").write_text("Be polite:\n- say please\n", encoding="utf-8")
-    assert [c.kind for c in read_rubric(tmp_path / "a.md").criteria] == ["hard", "pitfall"]
-    assert read_rubric(tmp_path / "b.md").startswith("Be polite")
+def test_a_rubric_text_is_prose_or_criteria():
+    listed = Judge("# Polite\n\n- [hard] asks: Asks.\n- [pitfall] Guesses.\n", ScriptedModel([]))
+    assert [c.kind for c in listed.rubric.criteria] == ["hard", "pitfall"]
+    assert Judge("Be polite:\n- say please\n", ScriptedModel([])).rubric.startswith("Be polite")

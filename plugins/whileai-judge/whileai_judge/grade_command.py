@@ -6,18 +6,12 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from whileai_judge.defaults import CONCURRENCY, DEADLINE_SECONDS, VOTES
 from whileai_kernel.errors import ParameterError
-
-if TYPE_CHECKING:
-    from whileai_judge.rubric import Rubric
-
-_CRITERION = re.compile(r"^\s*[-*]\s+\[(hard|principle|pitfall)", re.MULTILINE)
 
 
 class GradeCommand:
@@ -92,19 +86,5 @@ def _judge(args: argparse.Namespace) -> Any:
 
     path = Path(args.rubric)
     scale = None if args.scale is None else (args.scale[0], args.scale[1])
-    rubric = read_rubric(path)
+    rubric = path.read_text(encoding="utf-8")
     return Judge(rubric, args.judge, reference=args.reference, votes=args.votes, scale=scale, name=path.stem)
-
-
-def read_rubric(path: Path) -> str | Rubric:
-    """The rubric of a file: criteria when it lists some with their kind, else prose.
-
-    Raises:
-        ParameterError: The file is empty.
-    """
-    from whileai_judge.rubric import Rubric
-
-    text = path.read_text(encoding="utf-8")
-    if not text.strip():
-        raise ParameterError(f"{path} is empty", why="nothing to check is not a pass", fix="say what counts")
-    return Rubric.from_markdown(text, path.stem) if _CRITERION.search(text) else text

@@ -64,7 +64,8 @@ class Judge:
     """Grades a row by asking a model.
 
     Args:
-        rubric: What counts: prose, or a :class:`~whileai_judge.rubric.Rubric` of criteria.
+        rubric: What counts: prose, a :class:`~whileai_judge.rubric.Rubric` of criteria, or a text that lists
+            criteria with their kind (``- [hard] asks: Asks for the order number.``), which is read as such.
         model: A model, or the spec of one (``"openai:gpt-5-mini"``): any object with
             ``async complete(messages, tools, sampling)``.
         labels: Labels of a prose rubric, with their rewards; two bare labels are worth 1 and 0.
@@ -106,9 +107,9 @@ class Judge:
         if not callable(getattr(model, "complete", None)):
             why, fix = "a judge calls model.complete(messages, tools, sampling)", "pass a model object"
             raise ParameterError(f"{type(model).__name__} is not a model", why=why, fix=fix)
-        if isinstance(rubric, str) and not rubric.strip():
-            raise ParameterError("the rubric is empty", why="nothing to check is not a pass", fix="say what counts")
-        if not isinstance(rubric, str | Rubric):
+        if isinstance(rubric, str):
+            rubric = Rubric.read(rubric, name)
+        elif not isinstance(rubric, Rubric):
             raise ParameterError(f"a rubric is text or a Rubric, not {type(rubric).__name__}", fix="Rubric([...])")
         if scale is not None and not scale[0] < scale[1]:
             raise ParameterError(f"scale {scale!r} has no range", fix="pass scale=(1, 5)")

@@ -30,7 +30,7 @@ from typing import Any
 from whileai_judge.batches import outcomes_of
 from whileai_judge.bookkeeping import ONE_VALUE, count_verdicts, put_verdict, warnings_of
 from whileai_judge.defaults import CONCURRENCY, DEADLINE_SECONDS, MAX_ABANDONED, STOP_AFTER, THRESHOLD
-from whileai_judge.engine import AllFailed
+from whileai_judge.engine import AllFailed, Outcome
 from whileai_judge.reference import Component, resolve_judge, scorer_of
 from whileai_kernel.dataset import Dataset
 from whileai_kernel.errors import FindingsError, ParameterError, RowError, WhileaiError
@@ -191,7 +191,7 @@ def _grade(
     with stage("grade", scorer=scorer, rows=len(items)) as running:
         outcomes = outcomes_of(
             component,
-            items,
+            [row for row in items if not _of_the_user(row)],
             concurrency=options.concurrency,
             deadline=options.deadline,
             stop_after=options.stop_after,
@@ -200,7 +200,10 @@ def _grade(
             cancel=cancel,
         )
         try:
-            for row, outcome in zip(items, outcomes, strict=False):
+            for row in items:
+                outcome = _of_the_user(row) or next(outcomes, None)
+                if outcome is None:
+                    break
                 new = put_verdict(row, outcome, scorer, threshold, options.deadline, options.primary)
                 graded.append(new)
                 if outcome.kind == "value":
@@ -233,6 +236,15 @@ def _grade(
     told = set(data.warnings)
     data.warnings += [str(f) for f in findings if f.level != "info" and str(f) not in told]
     return data
+
+
+def _of_the_user(row: Mapping[str, Any]) -> Outcome | None:
+    """The verdict on a rollout that failed because its simulated user did: none, it says nothing about the agent."""
+    error = row.get("error")
+    if not isinstance(error, Mapping) or error.get("by") != "user":
+        return None
+    reason = f"the simulated user failed: {error.get('message') or error.get('type') or 'no reason given'}"
+    return Outcome("value", {"reward": None, "status": "error", "reason": reason})
 
 
 def _read_input(rows: Rows) -> tuple[list[Mapping[str, Any]], dict[str, Any], list[str]]:

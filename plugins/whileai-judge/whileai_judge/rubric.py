@@ -33,6 +33,7 @@ Kind = Literal["hard", "principle", "pitfall"]
 KINDS: tuple[Kind, ...] = ("hard", "principle", "pitfall")
 Verdict = bool | None | Literal["n/a"]
 
+_LISTED = re.compile(r"^\s*[-*]\s+\[(hard|principle|pitfall)", re.MULTILINE)
 _ITEM = re.compile(
     r"^\s*[-*]\s+(?:\[(?P<kind>[a-z]+)(?:\s+(?P<weight>[0-9.]+))?\]\s*)?(?:(?P<id>[\w-]+):\s+)?(?P<text>.+)$"
 )
@@ -125,6 +126,17 @@ class Rubric:
                 weight = float(match["weight"] or 1)
                 criteria.append(Criterion(match["id"] or f"c{len(criteria) + 1}", match["text"].strip(), kind, weight))
         return cls(criteria, name)
+
+    @classmethod
+    def read(cls, text: str, name: str = "rubric") -> Rubric | str:
+        """The rubric that a text lists: one with items such as ``- [hard] asks: ...``; any other text is prose.
+
+        Raises:
+            ParameterError: The text is empty, or a kind is unknown.
+        """
+        if not text.strip():
+            raise ParameterError("the rubric is empty", why="nothing to check is not a pass", fix="say what counts")
+        return cls.from_markdown(text, name) if _LISTED.search(text) else text
 
     def score(self, verdicts: Mapping[str, Verdict]) -> RubricScore:
         """The reward of one set of verdicts.
