@@ -247,7 +247,7 @@ def naive_step_down(x, y, group, share, permuted):
         drawn = p_values(target)
         for rank in range(len(order)):
             counts[rank] += drawn[order[rank:]].min() <= observed[order[rank]] + 1e-12
-    adjusted = np.maximum.accumulate((1 + counts) / (len(permuted) + 1))
+    adjusted = np.maximum.accumulate((1 + counts + np.sqrt(counts)) / (len(permuted) + 1)).clip(max=1.0)
     out = np.empty(len(order))
     out[order] = adjusted
     return out

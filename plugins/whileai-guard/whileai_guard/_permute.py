@@ -33,7 +33,7 @@ class Association:
     Attributes:
         z: Standardised association.
         r: Within-task correlation.
-        adjusted: Family-wise adjusted p value.
+        adjusted: Family-wise adjusted p value, one standard error of the permutations above its estimate.
         spread: Within-task sum of squares of the feature.
         slope: Change of the target per unit of the feature, within tasks.
     """
@@ -121,10 +121,12 @@ def associate(
     ]
     observed = _score(z[:, None], sides)[:, 0]
     beaten = _step_down(xt, yc, group, scale, observed, sides, permutations, seed, block)
+    # One standard error of the count is added: permutations are a sample, and their luck must not raise an alarm.
+    upper = np.minimum((1 + beaten + np.sqrt(beaten)) / (permutations + 1), 1.0)
     return Association(
         z=z,
         r=np.asarray(cross / np.sqrt(safe * max(total_y, 1e-300))),
-        adjusted=np.asarray(np.where(usable, (1 + beaten) / (permutations + 1), 1.0)),
+        adjusted=np.asarray(np.where(usable, upper, 1.0)),
         spread=np.asarray(total_x, np.float64),
         slope=np.asarray(cross / safe),
     )

@@ -19,7 +19,7 @@ class Feature:
         effect: Change of the reward per unit of the feature (for presence: with it against without), within tasks.
         low: Lower end of its interval.
         high: Upper end.
-        adjusted_p: Family-wise adjusted p value.
+        adjusted_p: Family-wise adjusted p value, the sampling error of the permutations included.
         share: Share of rows that have it, for presence features.
         endorsed: Whether the user said that it may be rewarded.
         beyond_gold: `True` when the reward pays for it more than the second opinion, `False` when that pays for it too,

@@ -131,10 +131,10 @@ PHRASES = Sourced(
 )
 BUDGET = Sourced(
     {
-        "length": 4.0,
-        "position": 2.5,
+        "length": 3.5,
+        "position": 2.75,
         "tools": 2.0,
-        "format": 2.0,
+        "format": 3.0,
         "counts": 1.0,
         "markers": 1.0,
         "plugin": 1.0,
