@@ -12,7 +12,7 @@ from scipy import stats
 from whileai_kernel.errors import ParameterError
 from whileai_measure import pass_at_k, pass_hat_k
 from whileai_measure.design import limits
-from whileai_measure.intervals import KINDS, effective_wilson, mean_interval, moments, wilson
+from whileai_measure.intervals import KINDS, effective_wilson, freedom_gain, mean_interval, moments, wilson
 
 
 @given(st.integers(1, 500), st.data(), st.sampled_from([0.8, 0.9, 0.95, 0.99]))
@@ -23,14 +23,41 @@ def test_wilson_equals_scipy(n: int, data: st.DataObject, confidence: float) -> 
     assert (float(low), float(high)) == pytest.approx((want.low, want.high), abs=1e-9)
 
 
-def test_one_rollout_per_task_is_wilson_at_the_number_of_tasks_with_a_t_quantile() -> None:
-    values = [1.0] * 13 + [0.0] * 7
-    got = mean_interval(values, ceiling=20)
-    n, p, q = 20, 13 / 20, stats.t.ppf(0.975, 19)
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+def test_without_known_variance_it_is_wilson_at_the_effective_size_with_a_t_quantile(confidence: float) -> None:
+    values = np.array([1.0, 0.5, 0.0, 1.0, 0.75, 0.25, 0.5, 1.0])
+    got = mean_interval(values, confidence=confidence)
+    p, q = values.mean(), stats.t.ppf(0.5 + confidence / 2, 7)
+    n = max(p * (1 - p) / (values.var(ddof=1) / 8), 8)
     centre = (p + q * q / (2 * n)) / (1 + q * q / n)
     half = q / (1 + q * q / n) * np.sqrt(p * (1 - p) / n + q * q / (4 * n * n))
-    assert got.effective == pytest.approx(20)
+    assert got.effective == pytest.approx(n)
     assert (got.low, got.high) == pytest.approx((centre - half, centre + half), abs=1e-12)
+
+
+def test_degrees_of_freedom_grow_with_the_known_share_between_t_and_the_limit() -> None:
+    # One rollout per task: the variance is that of a binomial and nothing is estimated but the mean.
+    assert freedom_gain(1.0, 20) == 4.0
+    assert freedom_gain(1.0, 8) == 2.0
+    assert freedom_gain(0.0, 20) == freedom_gain(1.0, 4) == 1.0
+    gains = freedom_gain(np.linspace(0, 1, 50), 30)
+    assert (np.diff(gains) >= 0).all() and gains[-1] == 6.0
+    values = [1.0] * 13 + [0.0] * 7
+    got = mean_interval(values, ceiling=20)
+    low, high = wilson(13 / 20, 20, stats.t.ppf(0.975, 76))
+    assert (got.effective, got.low, got.high) == pytest.approx((20, float(low), float(high)), abs=1e-12)
+
+
+@given(st.lists(st.integers(0, 5), min_size=2, max_size=25))
+def test_passes_and_fails_are_mirror_images(counts: list[int]) -> None:
+    x = np.array(counts) / 5
+    up, down = mean_interval(x, ceiling=len(x) * 5), mean_interval(1 - x, ceiling=len(x) * 5)
+    assert (up.low, up.high) == pytest.approx((1 - down.high, 1 - down.low), abs=1e-9)
+
+
+def test_the_exact_end_does_not_depend_on_rounding() -> None:
+    passes, fails = mean_interval([1.0] * 17 + [0.0] * 3), mean_interval([0.0] * 17 + [1.0] * 3)
+    assert passes.high == pytest.approx(1 - fails.low, abs=1e-12)  # (1 - 0.85) * 20 is 3.0000000000000004
 
 
 @settings(max_examples=40)

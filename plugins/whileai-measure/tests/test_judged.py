@@ -60,3 +60,16 @@ def test_an_unreadable_truth_is_named() -> None:
     with pytest.raises(RowError) as err:
         judge_agreement([{"task_id": "a", "reward": 1, "g": 1}, {"task_id": "b", "reward": 1, "g": "yes"}], truth="g")
     assert (err.value.row, err.value.field) == (1, "truth")
+
+
+def test_repeated_rows_and_rollouts_of_one_task_claim_no_more() -> None:
+    once = judge_agreement(rows())
+    twice = judge_agreement(rows() + rows())  # the same rollout_id: one verdict each
+    assert twice.confusion == once.confusion and twice.agreement.kappa == once.agreement.kappa
+    assert any("60 rows repeat" in note for note in twice.notes)
+    copies = [{**row, "rollout_id": f"{row['rollout_id']}-{i}"} for row in rows() for i in range(5)]
+    many = judge_agreement(copies)
+    assert many.agreement.items == 200 and many.agreement.kappa.units == 40
+    for pick in (lambda r: r.agreement.kappa, lambda r: r.confusion.sensitivity):
+        assert pick(many).width > 0.85 * pick(once).width
+    assert many.corrected.high - many.corrected.low > 0.85 * (once.corrected.high - once.corrected.low)

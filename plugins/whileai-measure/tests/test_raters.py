@@ -17,7 +17,7 @@ def test_kappa_and_its_interval_equal_statsmodels(seed: int, weights: str | None
     rng = np.random.default_rng(seed)
     a = rng.integers(0, 3, 80)
     b = np.where(rng.random(80) < 0.6, a, rng.integers(0, 3, 80))
-    got = agreement(a.tolist(), b.tolist(), weights=weights, labels=[0, 1, 2])
+    got = agreement(a.tolist(), b.tolist(), weights=weights, labels=[0, 1, 2], interval="delta")
     table = np.array(got.table)
     kind = {None: None, "linear": "linear", "quadratic": "quadratic"}[weights]
     want = rater.cohens_kappa(table, wt=kind) if kind else rater.cohens_kappa(table)
@@ -66,6 +66,86 @@ def test_missing_labels_are_counted_not_read() -> None:
         agreement([1], [1], weights="linaer")
     with pytest.raises(ParameterError):
         agreement([[1]], [1])
+
+
+@pytest.mark.parametrize("name", ["kappa", "ac1", "alpha", "delta"])
+def test_intervals_hold_at_20_items_of_prevalence_09(name: str) -> None:
+    # All tables of 20 items that matter, each with its chance, so that the coverage has no simulation error.
+    truth = np.array([0.9 * 0.9 * 0.8 + 0.1 * 0.1 * 0.2, 0.9 * 0.9 * 0.2 + 0.1 * 0.1 * 0.8, 0, 0])
+    truth[2] = 0.9 * 0.1 * 0.8 + 0.1 * 0.9 * 0.2
+    truth[3] = 1 - truth.sum()
+    rng = np.random.default_rng(2)
+    tables, weight = np.unique(rng.multinomial(20, truth, size=1500), axis=0, return_counts=True)
+    order = np.argsort(-weight)[:150]
+    tables, weight = tables[order], weight[order]
+    po, share = truth[0] + truth[3], (2 * truth[0] + truth[1] + truth[2]) / 2
+    r, c = truth[0] + truth[1], truth[0] + truth[2]
+    both = r * c + (1 - r) * (1 - c)
+    same = share**2 + (1 - share) ** 2
+    true = {"ac1": (po - 1 + same) / same, "alpha": (po - same) / (1 - same)}.get(name, (po - both) / (1 - both))
+    hits = seen = 0
+    for table, times in zip(tables.tolist(), weight.tolist(), strict=True):
+        a = [1] * (table[0] + table[1]) + [0] * (table[2] + table[3])
+        b = [1] * table[0] + [0] * table[1] + [1] * table[2] + [0] * table[3]
+        if name == "alpha":
+            got = krippendorff_alpha([a, b], draws=600)
+        else:
+            both_of = agreement(a, b, draws=600, interval="delta" if name == "delta" else "posterior")
+            got = both_of.ac1 if name == "ac1" else both_of.kappa
+        if got.value is not None:
+            seen += times
+            hits += times * (got.low <= true <= got.high)
+    if name == "delta":
+        assert hits / seen < 0.93  # the reason for the other
+    else:
+        assert hits / seen > 0.93
+
+
+def test_rollouts_of_one_task_are_one_unit() -> None:
+    rng = np.random.default_rng(3)
+    a = rng.integers(0, 2, 40)
+    b = np.where(rng.random(40) < 0.8, a, 1 - a)
+    alone = agreement(a.tolist(), b.tolist())
+    once = agreement(np.repeat(a, 5).tolist(), np.repeat(b, 5).tolist())
+    tasks = np.repeat(np.arange(40), 5).tolist()
+    copied = agreement(np.repeat(a, 5).tolist(), np.repeat(b, 5).tolist(), clusters=tasks)
+    for name in ("accuracy", "kappa", "ac1"):
+        plain, false, fair = (getattr(x, name) for x in (alone, once, copied))
+        assert fair.value == pytest.approx(plain.value)
+        assert (fair.units, fair.tasks) == (40, 200)
+        assert fair.width == pytest.approx(plain.width, rel=0.08)  # five copies of an item say nothing new
+        assert false.width < 0.6 * plain.width
+    alpha = krippendorff_alpha([np.repeat(a, 5).tolist(), np.repeat(b, 5).tolist()], clusters=tasks)
+    assert alpha.width == pytest.approx(krippendorff_alpha([a.tolist(), b.tolist()]).width, rel=0.08)
+    perfect = agreement([1, 0] * 20, [1, 0] * 20, clusters=[0] * 20 + [1] * 20)
+    assert perfect.kappa.width > agreement([1, 0] * 20, [1, 0] * 20).kappa.width
+    sides = confusion([1.0] * 30 + [0.0] * 10, [1.0] * 40, clusters=[0] * 30 + [1] * 10)
+    assert sides.sensitivity.units == 2 and sides.sensitivity.width > 0.9
+    with pytest.raises(ParameterError, match="clusters"):
+        agreement([1, 0], [1, 0], clusters=[1])
+    with pytest.raises(ParameterError, match="posterior"):
+        agreement([1, 0], [1, 0], interval="posteriour")
+
+
+@pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
+def test_alpha_is_a_sum_over_pairs(level: str) -> None:
+    rng = np.random.default_rng(5)
+    ratings = rng.integers(0, 4, (3, 15)).astype(float)
+    ratings[rng.random(ratings.shape) < 0.2] = np.nan
+    lists = [[None if v != v else v for v in row] for row in ratings]
+    items = [[v for v in column if v == v] for column in ratings.T]
+    items = [v for v in items if len(v) > 1]
+    flat = sorted(v for item in items for v in item)
+    rank = {v: flat.index(v) + flat.count(v) / 2 for v in flat}
+
+    def distance(x: float, y: float) -> float:
+        gap = {"nominal": float(x != y), "ordinal": rank[x] - rank[y], "interval": x - y}[level]
+        return gap * gap
+
+    n = len(flat)
+    seen = sum(distance(x, y) / (len(item) - 1) for item in items for x in item for y in item) / n
+    expected = sum(distance(x, y) for x in flat for y in flat) / (n * (n - 1))
+    assert krippendorff_alpha(lists, level=level).value == pytest.approx(1 - seen / expected, abs=1e-9)
 
 
 # Krippendorff 2011, "Computing Krippendorff's alpha-reliability", section C: four coders, twelve units, missing data.

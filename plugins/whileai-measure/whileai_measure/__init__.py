@@ -14,6 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from whileai_measure.alpha import krippendorff_alpha
     from whileai_measure.changes import Change, Comparison
     from whileai_measure.columns import Columns, extract
     from whileai_measure.comparison import compare
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
         Effect,
         agreement,
         confusion,
-        krippendorff_alpha,
         length_effect,
         position_effect,
     )
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from whileai_measure.variance import EvalVariance, NoiseBand, eval_variance, noise_band
 
 _HOMES = {
+    "alpha": ("krippendorff_alpha",),
     "columns": ("Columns", "extract"),
     "changes": ("Change", "Comparison"),
     "comparison": ("compare",),
@@ -56,7 +57,6 @@ _HOMES = {
         "Effect",
         "agreement",
         "confusion",
-        "krippendorff_alpha",
         "length_effect",
         "position_effect",
     ),

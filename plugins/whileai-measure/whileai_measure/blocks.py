@@ -102,20 +102,28 @@ class Block:
         return [label(dict(zip(names, values, strict=True))) for values in zip(*self.table.values(), strict=True)]
 
 
-def blocks(source: RowsLike, unread: list[str] | None = None) -> Iterator[Block]:
+def blocks(source: RowsLike, unread: list[str] | None = None, fields: Sequence[str] | None = None) -> Iterator[Block]:
     """Yield the rows of any accepted source in blocks.
 
     Args:
         source: Rows, an iterator of rows, a path, or a table.
         unread: Is given one sentence per record of a file that could not be read.
+        fields: Top-level fields that will be asked for, so that a file need not be kept whole; default all.
 
     Raises:
         RowError: A row is no mapping.
         ParameterError: The source is none of the accepted kinds.
     """
     if isinstance(source, str | Path):
-        from whileai_measure.files import read_file
+        from whileai_measure.files import read_columns, read_file
 
+        if fields is not None:
+            start = 0
+            for part in read_columns(Path(source), fields, unread):
+                block = Block(None, part, start) if isinstance(part, dict) else Block(part, None, start)
+                yield block
+                start += block.size
+            return
         source = read_file(Path(source), unread)
     top = type(source).__module__.partition(".")[0]
     if top in FRAMES and hasattr(type(source), "columns"):
@@ -131,9 +139,9 @@ def blocks(source: RowsLike, unread: list[str] | None = None) -> Iterator[Block]
             yield Block(source[start : start + BLOCK] if len(source) > BLOCK else source, None, start)
         return
     stream, start = iter(source), 0
-    while block := list(islice(stream, BLOCK)):
-        yield Block(block, None, start)
-        start += len(block)
+    while rows := list(islice(stream, BLOCK)):
+        yield Block(rows, None, start)
+        start += len(rows)
 
 
 def row_stream(source: RowsLike) -> Iterator[Mapping[str, Any]]:

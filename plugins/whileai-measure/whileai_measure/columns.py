@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Columns", "Label", "RowsLike", "extract", "row_stream", "safe"]
 
+FIELDS = ("task_id", "rollout_id", "prompt", "reward", "status", "threshold", "finish_reason", "outcome")
 Label = str | Callable[[Mapping[str, Any]], Any] | Mapping[str, Any]
 """How a row gets a label: a dotted field (`"axes.channel"`), a function of the row, or a mapping from task ids."""
 
@@ -178,7 +179,7 @@ def extract(
         return source
     unread: list[str] = []
     reader = _Reader(threshold, markers, context, labels or {})
-    for block in blocks(source, unread):
+    for block in blocks(source, unread, reader.fields()):
         reader.add(block)
     return replace(reader.finish(), unread=tuple(unread))
 
@@ -196,6 +197,14 @@ class _Reader:
         self.prompts: dict[str, int] = {}
         self.statuses: list[str] = []
         self.read = self.booleans = self.contradictions = 0
+
+    def fields(self) -> list[str] | None:
+        """Return the top-level fields that are read; `None` where a label is a function of the whole row."""
+        if any(callable(label) for label in self.label_of.values()):
+            return None
+        heads = [label.partition(".")[0] for label in self.label_of.values() if isinstance(label, str)]
+        more = [*(["markers"] if self.want_markers else []), *(["scorer"] if self.context else []), *heads]
+        return list(dict.fromkeys([*FIELDS, *more]))
 
     def add(self, block: Block) -> None:
         import numpy as np

@@ -60,8 +60,8 @@ def rogan_gladen(
     observed: float | Estimate,
     n: float | None = None,
     *,
-    sensitivity: tuple[int, int],
-    specificity: tuple[int, int],
+    sensitivity: tuple[float, float],
+    specificity: tuple[float, float],
     confidence: float = CONFIDENCE.value,
 ) -> CorrectedRate:
     """Return the pass rate corrected for a judge with measured errors.
@@ -69,7 +69,8 @@ def rogan_gladen(
     Args:
         observed: Pass rate that the judge reported, or an `Estimate` of it, whose effective sample size is used.
         n: Items (effective sample size) that a plain rate rests on.
-        sensitivity: `(true passes that the judge passed, true passes labelled)`.
+        sensitivity: `(true passes that the judge passed, true passes labelled)`, at their effective size where the
+            labelled rollouts come in tasks.
         specificity: `(true fails that the judge failed, true fails labelled)`.
         confidence: Level.
 

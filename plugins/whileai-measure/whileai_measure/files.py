@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from whileai_kernel.errors import ParameterError
+from whileai_kernel.protocols import ReadProblem
 from whileai_measure.columns import safe
 
-__all__ = ["read_file"]
+__all__ = ["read_columns", "read_file"]
 
 HEAD = 65_536  # bytes a source may look at to recognise a file
 
@@ -31,8 +32,49 @@ def read_file(path: Path, unread: list[str] | None = None) -> Iterator[dict[str,
         ParameterError: There is no such file.
         RowError: The file is not what it looks like.
     """
-    from whileai_kernel.registry import entries, make
+    from whileai_kernel.registry import make
     from whileai_kernel.rowio import read_rows
+
+    source, _ = _recognise(path)
+    problems: list[ReadProblem] = []
+    yield from (
+        make("sources", source).read(path, on_problem=problems.append) if source else read_rows(path, problems.append)
+    )
+    _report(path, problems, unread)
+
+
+def read_columns(
+    path: Path, fields: Sequence[str], unread: list[str] | None = None
+) -> Iterator[dict[str, list[Any]] | list[dict[str, Any]]]:
+    """Yield the rows of a file in blocks: as columns of some fields where it is JSON lines of rows, else as rows.
+
+    Args:
+        path: An existing file.
+        fields: Top-level fields to keep.
+        unread: As in `read_file`.
+
+    Raises:
+        ParameterError: There is no such file.
+        RowError: The file is not what it looks like.
+    """
+    from itertools import islice
+
+    from whileai_measure.lines import ROWS, columns_of
+
+    source, packed = _recognise(path)
+    if source or packed:
+        stream = read_file(path, unread)
+        while block := list(islice(stream, ROWS)):
+            yield block
+        return
+    problems: list[ReadProblem] = []
+    yield from columns_of(path, fields, problems.append)
+    _report(path, problems, unread)
+
+
+def _recognise(path: Path) -> tuple[str, bool]:
+    """Return the id of the source that reads a file (empty: it holds rows), and whether it is compressed."""
+    from whileai_kernel.registry import entries, make
 
     if not path.is_file():
         raise ParameterError(
@@ -48,17 +90,16 @@ def read_file(path: Path, unread: list[str] | None = None) -> Iterator[dict[str,
             sure = float(make("sources", entry.id).sniff(path, head))
             if sure > best[0]:
                 best = (sure, entry.id)
-    problems: list[Any] = []
-    reader = (
-        make("sources", best[1]).read(path, on_problem=problems.append) if best[1] else read_rows(path, problems.append)
-    )
-    yield from reader
+    return best[1], head[:2] == b"\x1f\x8b"
+
+
+def _report(path: Path, problems: Sequence[ReadProblem], unread: list[str] | None) -> None:
     if unread is not None:
         unread += [safe(str(problem), 200) for problem in problems]
     elif problems:
         warnings.warn(
             f"{path.name}: {len(problems)} records could not be read and are left out, the first: {problems[0]}",
-            stacklevel=2,
+            stacklevel=3,
         )
 
 

@@ -1,7 +1,8 @@
 """Intervals for a mean over tasks: Wilson at the effective sample size, t, and three bootstraps.
 
 The unit is the task (or a cluster of tasks that share a passage or a template), never the rollout. The default is a
-Wilson interval at the effective sample size of the clustered design with a t quantile for the number of units. Its
+Wilson interval at the effective sample size of the clustered design with a t quantile for the number of units (and for
+how much of the variance had to be estimated from them). Its
 coverage and its width against the other kinds are measured by `tests/bench/measure_calibration.py`.
 
 The functions on moments (`wilson`, `effective_wilson`) work elementwise, so that a study runs them on thousands of
@@ -19,7 +20,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from whileai_kernel.errors import ParameterError, unknown_name
-from whileai_measure.defaults import BOOTSTRAP_DRAWS, CONFIDENCE, EXACT_END, MODEL_SHARE, SEED, SMALL_TASKS
+from whileai_measure.defaults import (
+    BOOTSTRAP_DRAWS,
+    CONFIDENCE,
+    EXACT_END,
+    FREEDOM_GAIN,
+    FREEDOM_POWER,
+    MODEL_SHARE,
+    SEED,
+    SMALL_TASKS,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -114,14 +124,46 @@ def check_kind(kind: str) -> str:
     return kind
 
 
-def t_quantile(units: Any, confidence: float) -> Any:
-    """Return the two-sided t quantile at `units - 1` degrees of freedom; infinite for one unit."""
+def t_quantile(units: Any, confidence: float, gain: Any = 1.0) -> Any:
+    """Return the two-sided t quantile at `gain * (units - 1)` degrees of freedom; infinite for one unit."""
     import numpy as np
     from scipy.special import stdtrit
 
-    df = np.asarray(units, dtype=np.float64) - 1.0
+    df = (np.asarray(units, dtype=np.float64) - 1.0) * gain
     out = np.where(df > 0, stdtrit(np.maximum(df, 1e-9), 0.5 + confidence / 2.0), np.inf)
     return out if out.ndim else float(out)
+
+
+def freedom_gain(
+    known: Any,
+    units: Any,
+    *,
+    small: int = SMALL_TASKS.value,
+    power: float = FREEDOM_POWER.value,
+    most: float = FREEDOM_GAIN.value,
+) -> Any:
+    """Return by how much the t quantile has more degrees of freedom than `units - 1`, elementwise.
+
+    Passes and fails of exchangeable rollouts have a known variance given their mean; only what tasks add to it is
+    estimated from the spread between them. The more is known, the less a t quantile at `units - 1` is called for. As
+    what is known is an estimate too, the gain is tempered by `power` and held below `most` (or a fifth of the units).
+
+    Args:
+        known: Where the effective size stands between that of whole units that pass or fail (0: all of the variance
+            lies between units and is estimated) and that of exchangeable rollouts (1: all of it follows from the mean).
+        units: Independent units.
+        small: Below this many units the factor is 1: their spread says little about what else there is.
+        power: Exponent that tempers it.
+        most: Largest factor; from `5 * most` units on, a fifth of the units.
+
+    Source: Satterthwaite 1946 for the principle; the form is a measurement, tests/bench/measure_calibration.py.
+    """
+    import numpy as np
+
+    count = np.asarray(units, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        gain = np.minimum(1.0 / (1.0 - np.clip(known, 0.0, 1.0) ** power), np.maximum(most, count / 5.0))
+    return np.where(count < small, 1.0, gain)
 
 
 def wilson(mean: Any, n: Any, quantile: Any) -> tuple[Any, Any]:
@@ -167,6 +209,7 @@ def effective_wilson(
     ceiling: Any = None,
     confidence: float = CONFIDENCE.value,
     exact_end: float = EXACT_END.value,
+    small: int = SMALL_TASKS.value,
 ) -> tuple[Any, Any, Any]:
     """Return the default interval from moments, elementwise: low, high, effective sample size.
 
@@ -182,6 +225,7 @@ def effective_wilson(
         ceiling: Largest effective size; default without limit where something varies.
         confidence: Level.
         exact_end: Effective passes (fails) up to which the bound at that end is exact.
+        small: Below this many units the t quantile has `units - 1` degrees of freedom; from it on see `freedom_gain`.
 
     Source: Wilson 1927; Korn and Graubard 1998 (effective size and t quantile of a clustered design); Brown, Cai and
     DasGupta 2001 (the bound near an end).
@@ -197,9 +241,13 @@ def effective_wilson(
         raw = np.where(variance > 0, bernoulli / variance, np.inf)
     n = np.clip(raw, floor, np.maximum(floor, top))
     n = np.where((bernoulli <= 0) | ~np.isfinite(n), floor, n)
-    q = t_quantile(units, confidence)
+    room = np.maximum(top, floor) - floor  # between whole units that pass or fail, and exchangeable rollouts
+    with np.errstate(divide="ignore", invalid="ignore"):
+        known = np.where(room > 1e-9 * floor, (n - floor) / room, 1.0)
+    q = t_quantile(units, confidence, freedom_gain(known, units, small=small))
     low, high = wilson(mean, n, q)
-    near_low, near_high = (mean < 0.5) & (mean * n <= exact_end), (mean > 0.5) & ((1 - mean) * n <= exact_end)
+    last = exact_end + 1e-9  # 3 fails of 20 are 3.0000000000000004 as (1 - mean) * n
+    near_low, near_high = (mean < 0.5) & (mean * n <= last), (mean > 0.5) & ((1 - mean) * n <= last)
     if np.any((near_low | near_high) & (bernoulli > 0)):
         with np.errstate(invalid="ignore"):
             design = np.where(np.isinf(q), floor, n * np.square(ndtri(0.5 + confidence / 2.0) / q))
@@ -277,7 +325,7 @@ def mean_interval(
         confidence: Level.
         draws: Resamples of the bootstrap kinds.
         seed: Seed of the resampling.
-        small: Below this many units the ceiling is `rollouts`.
+        small: Below this many units the ceiling is `rollouts`, and the t quantile has `units - 1` degrees of freedom.
         exact_end: Effective passes (fails) up to which the bound at that end is exact.
         rollouts: Rollouts that the values rest on; ceiling where nothing varies.
 
@@ -299,7 +347,14 @@ def mean_interval(
     spread = bool(np.any(np.abs(m.total - m.weight * m.mean) > 0)) and m.variance > 0
     if kind == "wilson" or not spread or m.units < 2:
         low, high, size = effective_wilson(
-            m.mean, variance, m.units, kish=m.kish, ceiling=ceiling, confidence=confidence, exact_end=exact_end
+            m.mean,
+            variance,
+            m.units,
+            kish=m.kish,
+            ceiling=ceiling,
+            confidence=confidence,
+            exact_end=exact_end,
+            small=small,
         )
         return Estimate(m.mean, float(low), float(high), n, m.units, float(size), "wilson", confidence)
     if kind in ("t", "logit"):

@@ -16,10 +16,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from whileai_kernel.errors import RowError
+from whileai_kernel.rows import task_key
 from whileai_measure.blocks import RowsLike, row_stream, safe
 from whileai_measure.columns import Label, extract
 from whileai_measure.correction import CorrectedRate, rogan_gladen
 from whileai_measure.defaults import CONFIDENCE
+from whileai_measure.intervals import Estimate
 from whileai_measure.passat import PassAt, pass_at
 from whileai_measure.raters import Agreement, Confusion, agreement, confusion
 
@@ -85,8 +87,14 @@ def judge_agreement(
     """
     data = list(row_stream(rows))
     table = extract(data, threshold=threshold)
-    judged, truths = [], []
+    judged, truths, tasks = [], [], []
+    read: set[tuple[str, Any]] = set()
     for position, row in enumerate(data):
+        task, rollout = task_key(row), row.get("rollout_id")
+        if rollout is not None and (task, rollout) in read:
+            continue  # counted by the columns: one rollout is one verdict
+        read.add((task, rollout))
+        tasks.append(task)
         value = _truth(row, truth)
         if value is not None and (not isinstance(value, bool | int | float) or not 0 <= value <= 1):
             raise RowError(
@@ -98,11 +106,11 @@ def judge_agreement(
         judged.append(None if reward is None or status not in (None, "ok") else float(reward >= limit - 1e-9))
         truths.append(None if value is None else float(value >= limit - 1e-9))
     observed = pass_at(data, 1, threshold=threshold, confidence=confidence)
-    sides = confusion(judged, truths, confidence=confidence)
+    sides = confusion(judged, truths, clusters=tasks, confidence=confidence)
     notes = table.left_out()
     unlabelled = sum(t is None for t in truths)
     if unlabelled:
-        notes.append(f"{unlabelled} of {len(data)} rows have no truth: they count for the pass rate alone")
+        notes.append(f"{unlabelled} of {len(truths)} rows have no truth: they count for the pass rate alone")
     passes, fails = sides.true_pass + sides.false_fail, sides.true_fail + sides.false_pass
     corrected = None
     if not passes or not fails:
@@ -114,13 +122,23 @@ def judge_agreement(
     else:
         corrected = rogan_gladen(
             observed.pass_1,
-            sensitivity=(sides.true_pass, passes),
-            specificity=(sides.true_fail, fails),
+            sensitivity=_labelled(sides.sensitivity, sides.true_pass, passes),
+            specificity=_labelled(sides.specificity, sides.true_fail, fails),
             confidence=confidence,
         )
     return JudgeAgreement(
-        agreement(judged, truths, labels=[0.0, 1.0], confidence=confidence), sides, observed, corrected, tuple(notes)
+        agreement(judged, truths, labels=[0.0, 1.0], clusters=tasks, confidence=confidence),
+        sides,
+        observed,
+        corrected,
+        tuple(notes),
     )
+
+
+def _labelled(share: Estimate, right: int, labelled: int) -> tuple[float, float]:
+    """Return the counts behind a share at its effective size, which is smaller where tasks have several rollouts."""
+    size = min(share.effective or labelled, labelled)
+    return right * size / labelled, size
 
 
 def _truth(row: Mapping[str, Any], truth: Label | None) -> Any:

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from itertools import compress
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from whileai_kernel.errors import ParameterError
 from whileai_measure.blocks import few
@@ -33,8 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["PassAt", "TaskCount", "pass_at"]
 
 
-@dataclass(frozen=True, slots=True)
-class TaskCount:
+class TaskCount(NamedTuple):
     """One task: scored rollouts, passes and mean reward."""
 
     task_id: str
@@ -335,14 +335,18 @@ def _report(
         failed=int(columns.failed[every].sum()),
         bounds=_bounds(columns, every, weights),
         notes=tuple(_notes(columns, every, n, have, seen, ks, at, options, pass_1) if mask is None else ()),
-        per_task=tuple(
-            TaskCount(task, scored_, passed_, mean_ if scored_ else None)
-            for task, seen_, scored_, passed_, mean_ in zip(
-                columns.tasks, seen.tolist(), n.tolist(), c.tolist(), mean.tolist(), strict=True
-            )
-            if seen_
-        ),
+        per_task=_per_task(columns, seen, n, c, mean),
     )
+
+
+def _per_task(columns: Columns, seen: Any, n: Ints, c: Ints, mean: Floats) -> tuple[TaskCount, ...]:
+    import numpy as np
+
+    means: list[float | None] = np.where(n > 0, mean, 0.0).tolist()
+    for i in np.flatnonzero(n == 0).tolist():
+        means[i] = None
+    every = map(TaskCount._make, zip(columns.tasks, n.tolist(), c.tolist(), means, strict=True))
+    return tuple(every if seen.all() else compress(every, seen.tolist()))
 
 
 def _usual(n: Ints) -> int:

@@ -1,4 +1,4 @@
-"""Does a judge agree with the labels: accuracy, kappa, AC1, alpha, and effects that have nothing to do with quality.
+"""Does a judge agree with the labels: accuracy, kappa, AC1, and effects that have nothing to do with quality.
 
 Labels are any hashable values; `None` is "not scored" and is counted, never read as a label. A high accuracy says
 little where almost every label is the same, so each report carries what always answering the usual label would score,
@@ -17,14 +17,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from whileai_kernel.errors import ParameterError, unknown_name
+from whileai_measure.alpha import absent
+from whileai_measure.chance import cluster_codes, design_effect, posterior_interval
 from whileai_measure.defaults import BOOTSTRAP_DRAWS, CONFIDENCE, SEED
-from whileai_measure.intervals import Estimate, check_confidence, wilson
+from whileai_measure.intervals import Estimate, check_confidence, mean_interval, wilson
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     Floats = npt.NDArray[np.float64]
+    Ints = npt.NDArray[np.int64]
+    Bools = npt.NDArray[np.bool_]
 
 __all__ = [
     "Agreement",
@@ -32,12 +36,11 @@ __all__ = [
     "Effect",
     "agreement",
     "confusion",
-    "krippendorff_alpha",
     "length_effect",
     "position_effect",
 ]
 
-LEVELS = ("nominal", "ordinal", "interval")
+INTERVALS = ("posterior", "delta")
 EXTREME = 0.9  # share of one label from which a note warns that accuracy and kappa mislead; a text, not a result
 
 
@@ -166,29 +169,35 @@ def _z(confidence: float) -> float:
     return float(ndtri(0.5 + check_confidence(confidence) / 2))
 
 
-def share_estimate(hits: int, n: int, confidence: float) -> Estimate:
-    """Return a share of independent items with its Wilson interval; no interval for n = 0."""
+def share_estimate(hits: Sequence[bool], codes: Ints, confidence: float) -> Estimate:
+    """Return a share of items with its Wilson interval over clusters of them; no interval for no items."""
+    import numpy as np
+
+    n, units = len(hits), len(np.unique(codes))
     if n == 0:
         return Estimate(None, None, None, 0, 0, None, "wilson", confidence)
-    low, high = wilson(hits / n, n, _z(confidence))
-    return Estimate(hits / n, float(low), float(high), n, n, float(n), "wilson", confidence)
+    if units < n:
+        return mean_interval([float(hit) for hit in hits], clusters=codes.tolist(), ceiling=n, confidence=confidence)
+    share = sum(hits) / n
+    low, high = wilson(share, n, _z(confidence))
+    return Estimate(share, float(low), float(high), n, n, float(n), "wilson", confidence)
 
 
-def _paired_labels(first: Sequence[Any], second: Sequence[Any]) -> tuple[list[tuple[Any, Any]], int]:
+def _paired_labels(first: Sequence[Any], second: Sequence[Any]) -> tuple[list[tuple[Any, Any]], Bools]:
+    """Return the pairs of labels that are both there, and which items they are."""
+    import numpy as np
+
     if isinstance(first, str | bytes) or isinstance(second, str | bytes):
         raise ParameterError("labels must be lists, one entry per item, not text")
     a, b = list(first), list(second)
     if len(a) != len(b):
         raise ParameterError(f"{len(a)} labels against {len(b)}", why="both raters label the same items in one order")
-    pairs = [(x, y) for x, y in zip(a, b, strict=True) if not (_absent(x) or _absent(y))]
+    kept = np.array([not (absent(x) or absent(y)) for x, y in zip(a, b, strict=True)], dtype=bool)
+    pairs = [(x, y) for x, y, keep in zip(a, b, kept.tolist(), strict=True) if keep]
     for i, (x, y) in enumerate(zip(a, b, strict=True)):
         if not isinstance(x, Hashable) or not isinstance(y, Hashable):
             raise ParameterError(f"the label of item {i} is not usable as a label: {x!r:.40} or {y!r:.40}")
-    return pairs, len(a) - len(pairs)
-
-
-def _absent(label: Any) -> bool:
-    return label is None or (isinstance(label, float) and label != label)
+    return pairs, kept
 
 
 def agreement(
@@ -197,7 +206,11 @@ def agreement(
     *,
     weights: str | None = None,
     labels: Sequence[Any] | None = None,
+    clusters: Sequence[Any] | None = None,
+    interval: str = "posterior",
     confidence: float = CONFIDENCE.value,
+    draws: int = BOOTSTRAP_DRAWS.value,
+    seed: int = SEED.value,
 ) -> Agreement:
     """Return how far two raters agree.
 
@@ -206,20 +219,29 @@ def agreement(
         second: The other rater, in the same order.
         weights: `linear` or `quadratic` weights for kappa of ordered labels.
         labels: Order of the labels; default sorted.
+        clusters: One label per item; items with one label (rollouts of one task) are one independent unit.
+        interval: Of kappa and AC1: `posterior` (see `chance`), or `delta`, the large-sample formula of the text books,
+            which covers far too little at 20 items.
         confidence: Level of the intervals.
+        draws: Draws behind `posterior`.
+        seed: Seed of the draws.
 
     Raises:
         ParameterError: Lengths differ, a label is not among `labels`, or weights are unknown.
 
-    Source: Cohen 1960, 1968 (kappa); Gwet 2008 (AC1); intervals by the delta method on the multinomial table (Fleiss,
+    Source: Cohen 1960, 1968 (kappa); Gwet 2008 (AC1); `delta` is the delta method on the multinomial table (Fleiss,
     Cohen and Everitt 1969 for kappa).
     """
     import numpy as np
 
     if weights not in (None, "linear", "quadratic"):
         unknown_name("weights", str(weights), ["linear", "quadratic"])
+    if interval not in INTERVALS:
+        unknown_name("interval", str(interval), INTERVALS)
     check_confidence(confidence)
-    pairs, left_out = _paired_labels(first, second)
+    pairs, kept = _paired_labels(first, second)
+    left_out = len(kept) - len(pairs)
+    codes = cluster_codes(clusters, len(kept))[kept]
     seen = {x for pair in pairs for x in pair}
     order = (
         list(labels)
@@ -231,6 +253,7 @@ def agreement(
     place = {label: i for i, label in enumerate(order)}
     n, q = len(pairs), len(order)
     table = np.zeros((q, q))
+    cells = np.array([place[x] * q + place[y] for x, y in pairs], dtype=np.int64)
     for x, y in pairs:
         table[place[x], place[y]] += 1
     notes = [f"{left_out} items not scored on one side and left out"] if left_out else []
@@ -241,7 +264,11 @@ def agreement(
             "and kappa is unstable; read AC1"
         )
     cost = _weights(q, weights)
-    kappa = _delta(table, lambda p: _kappa(p, cost), confidence)
+
+    def corrected(statistic: Callable[[Floats], Floats]) -> Estimate:
+        return _chance_corrected(table, cells, codes, statistic, interval, confidence, draws, seed)
+
+    kappa = corrected(lambda p: _kappa(p, cost))
     if n and kappa.value is None:
         notes.append("kappa does not exist: both raters gave one and the same label throughout")
     return Agreement(
@@ -249,9 +276,9 @@ def agreement(
         left_out=left_out,
         labels=tuple(order),
         table=tuple(tuple(int(v) for v in row) for row in table),
-        accuracy=share_estimate(int(np.trace(table)), n, confidence),
+        accuracy=share_estimate([x == y for x, y in pairs], codes, confidence),
         kappa=kappa,
-        ac1=_delta(table, _ac1, confidence),
+        ac1=corrected(_ac1),
         usual=usual,
         weights=weights,
         notes=tuple(notes),
@@ -268,50 +295,80 @@ def _weights(q: int, kind: str | None) -> Floats:
     return np.square(gap) if kind == "quadratic" else gap
 
 
-def _kappa(p: Floats, cost: Floats) -> float:
-    expected = float((p.sum(axis=1) @ cost) @ p.sum(axis=0))
-    return 1.0 - float((p * cost).sum()) / expected if expected > 1e-15 else float("nan")
-
-
-def _ac1(p: Floats) -> float:
+def _kappa(p: Floats, cost: Floats) -> Floats:
+    """Return kappa of tables of shares, shape (..., labels, labels)."""
     import numpy as np
 
-    q = len(p)
+    expected = np.einsum("...i,ij,...j->...", p.sum(axis=-1), cost, p.sum(axis=-2))
+    seen = (p * cost).sum(axis=(-2, -1))
+    return np.where(expected > 1e-15, 1.0 - seen / np.maximum(expected, 1e-300), np.nan)
+
+
+def _ac1(p: Floats) -> Floats:
+    """Return AC1 of tables of shares, shape (..., labels, labels)."""
+    import numpy as np
+
+    q = p.shape[-1]
     if q < 2:
-        return 1.0
-    share = (p.sum(axis=0) + p.sum(axis=1)) / 2
-    chance = float(np.sum(share * (1 - share)) / (q - 1))
-    return (float(np.trace(p)) - chance) / (1 - chance)
+        return np.ones(p.shape[:-2])
+    share = (p.sum(axis=-2) + p.sum(axis=-1)) / 2
+    chance = (share * (1 - share)).sum(axis=-1) / (q - 1)
+    out: Floats = (np.trace(p, axis1=-2, axis2=-1) - chance) / (1 - chance)
+    return out
 
 
-def _delta(table: Floats, statistic: Callable[[Floats], float], confidence: float) -> Estimate:
-    """Return a statistic of a multinomial table with its delta-method interval (central differences)."""
+def _chance_corrected(
+    table: Floats,
+    cells: Ints,
+    codes: Ints,
+    statistic: Callable[[Floats], Floats],
+    interval: str,
+    confidence: float,
+    draws: int,
+    seed: int,
+) -> Estimate:
+    """Return a statistic of a table of counts with its interval; `cells` and `codes` are those of each item."""
     import numpy as np
 
-    n = table.sum()
-    none = Estimate(None, None, None, int(n), int(n), None, "delta", confidence)
-    if n == 0:
-        return none
-    p = table / n
-    value = statistic(p)
+    n, units = int(table.sum()), len(np.unique(codes))
+    value = float(statistic(table / n)) if n else float("nan")
     if value != value:
-        return none
-    step, gradient = 1e-6, np.zeros_like(p)
-    for i, j in np.ndindex(*p.shape):
-        up, down = p.copy(), p.copy()
-        up[i, j] += step
-        down[i, j] -= step
-        gradient[i, j] = (statistic(up) - statistic(down)) / (2 * step)
-    variance = float((p * gradient**2).sum() - (p * gradient).sum() ** 2) / n
-    z, se = _z(confidence), max(variance, 0.0) ** 0.5
-    low, high = value - z * se, value + z * se
-    if se < 1e-9:  # perfect agreement: bounded by what one disagreement among n + z^2 items would do
-        low = value - (value + 1.0) * z * z / (n + z * z)
-    return Estimate(value, max(low, -1.0), min(high, 1.0), int(n), int(n), None, "delta", confidence)
+        return Estimate(None, None, None, n, units, None, interval, confidence)
+    p, step = table / n, 1e-6
+    moves = np.eye(p.size).reshape(p.size, *p.shape) * step
+    gradient = (statistic(p + moves) - statistic(p - moves)) / (2 * step)  # central differences, one per cell
+    effect = design_effect(gradient[cells], codes)
+    if interval == "posterior":
+        shares = np.full(p.size, 1.0 / p.size)
+        low, high = posterior_interval(
+            table.ravel(),
+            shares,
+            lambda w: statistic(w.reshape(-1, *p.shape)),
+            value,
+            units=units,
+            effect=effect,
+            confidence=confidence,
+            draws=draws,
+            seed=seed,
+        )
+    else:
+        flat = p.ravel()
+        variance = float((flat * gradient**2).sum() - (flat * gradient).sum() ** 2) / n * effect
+        half = _z(confidence) * max(variance, 0.0) ** 0.5
+        low, high = value - half, value + half
+        if half < 1e-9:  # perfect agreement: bounded by what one disagreement among n + z^2 items would do
+            z2 = _z(confidence) ** 2
+            low = value - (value + 1.0) * z2 / (n + z2)
+    return Estimate(value, max(low, -1.0), min(high, 1.0), n, units, None, interval, confidence)
 
 
 def confusion(
-    judged: Sequence[Any], truth: Sequence[Any], *, threshold: float = 1.0, confidence: float = CONFIDENCE.value
+    judged: Sequence[Any],
+    truth: Sequence[Any],
+    *,
+    threshold: float = 1.0,
+    clusters: Sequence[Any] | None = None,
+    confidence: float = CONFIDENCE.value,
 ) -> Confusion:
     """Return how a judge's passes and fails stand against the truth.
 
@@ -319,12 +376,17 @@ def confusion(
         judged: Rewards or booleans of the judge; `None` is not scored.
         truth: Rewards or booleans of the truth, in the same order.
         threshold: Reward from which a value passes.
+        clusters: One label per item; items with one label (rollouts of one task) are one independent unit.
         confidence: Level of the intervals.
 
     Raises:
         ParameterError: Lengths differ, or a value is no number.
     """
-    pairs, left_out = _paired_labels(judged, truth)
+    import numpy as np
+
+    check_confidence(confidence)
+    pairs, kept = _paired_labels(judged, truth)
+    codes = cluster_codes(clusters, len(kept))[kept]
     for pair in pairs:
         for value in pair:
             if not isinstance(value, int | float):
@@ -332,101 +394,22 @@ def confusion(
     passes = [(float(x) >= threshold - 1e-9, float(y) >= threshold - 1e-9) for x, y in pairs]
     tp, fp = passes.count((True, True)), passes.count((True, False))
     tn, fn = passes.count((False, False)), passes.count((False, True))
+    good = np.array([y for _, y in passes], dtype=bool)
     return Confusion(
-        tp, fp, tn, fn, left_out, share_estimate(tp, tp + fn, confidence), share_estimate(tn, tn + fp, confidence)
+        tp,
+        fp,
+        tn,
+        fn,
+        len(kept) - len(pairs),
+        share_estimate([x for x, y in passes if y], codes[good], confidence),
+        share_estimate([not x for x, y in passes if not y], codes[~good], confidence),
     )
-
-
-def krippendorff_alpha(
-    ratings: Sequence[Sequence[Any]],
-    *,
-    level: str = "nominal",
-    confidence: float = CONFIDENCE.value,
-    draws: int = BOOTSTRAP_DRAWS.value,
-    seed: int = SEED.value,
-) -> Estimate:
-    """Return Krippendorff's alpha of any number of raters, with missing values.
-
-    Args:
-        ratings: One sequence per rater, one entry per item; `None` or NaN is missing.
-        level: `nominal`, `ordinal` (by rank) or `interval` (by value).
-        confidence: Level of the interval, a percentile bootstrap over items.
-        draws: Resamples of items.
-        seed: Seed of the resampling.
-
-    Returns:
-        Alpha; without value where fewer than two items have two ratings, or all ratings are equal.
-
-    Raises:
-        ParameterError: Raters differ in length, or the level is unknown.
-
-    Source: Krippendorff 2004, section 11.3 (coincidence matrix and metrics).
-    """
-    import numpy as np
-
-    if level not in LEVELS:
-        unknown_name("level", level, LEVELS)
-    check_confidence(confidence)
-    rows = [list(r) for r in ratings]
-    if len({len(r) for r in rows}) > 1 or len(rows) < 2:
-        raise ParameterError("alpha needs two raters or more, each with one entry per item", fix="pass equal lists")
-    values = sorted({v for r in rows for v in r if not _absent(v)}, key=lambda v: (isinstance(v, str), v))
-    place = {v: i for i, v in enumerate(values)}
-    counts = np.zeros((len(rows[0]), max(len(values), 1)))
-    for r in rows:
-        for item, v in enumerate(r):
-            if not _absent(v):
-                counts[item, place[v]] += 1
-    counts = counts[counts.sum(axis=1) >= 2]
-    items = len(counts)
-    none = Estimate(None, None, None, items, items, None, "percentile", confidence)
-    if items < 2:
-        return none
-    per = counts.sum(axis=1)
-    # Coincidences of one item: pairs of ratings, each item weighted by 1 / (ratings - 1).
-    pairs = (counts[:, :, None] * counts[:, None, :] - np.einsum("iv,vw->ivw", counts, np.eye(len(values)))) / (
-        per[:, None, None] - 1
-    )
-
-    def alpha(o: Floats) -> float:
-        marginal = o.sum(axis=1)
-        distance = _distance(values, marginal, level)
-        expected = np.outer(marginal, marginal) - np.diag(marginal)
-        bottom = float((expected * distance).sum()) / (marginal.sum() - 1)
-        return 1.0 - float((o * distance).sum()) / bottom if bottom > 1e-12 else float("nan")
-
-    value = alpha(pairs.sum(axis=0))
-    if value != value:
-        return none
-    rng = np.random.default_rng(seed)
-    weights = rng.multinomial(items, np.full(items, 1.0 / items), size=draws).astype(np.float64)
-    drawn = np.array([alpha(o) for o in np.einsum("di,ivw->dvw", weights, pairs)])
-    low, high = (
-        np.nanquantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2]) if np.isfinite(drawn).any() else (-1, 1)
-    )
-    if high - low < 1e-12:  # perfect agreement: as for kappa
-        z2 = _z(confidence) ** 2
-        low = value - (value + 1.0) * z2 / (items + z2)
-    return Estimate(value, float(low), float(min(high, 1.0)), items, items, None, "percentile", confidence)
-
-
-def _distance(values: Sequence[Any], marginal: Floats, level: str) -> Floats:
-    import numpy as np
-
-    q = len(values)
-    if level == "nominal":
-        return 1.0 - np.eye(q)
-    if level == "interval":
-        if any(isinstance(v, str) for v in values):
-            raise ParameterError("level interval needs numbers", fix="use level='nominal' for names")
-        x = np.array(values, dtype=np.float64)
-        return np.square(x[:, None] - x[None, :])
-    rank = np.cumsum(marginal) - marginal / 2
-    return np.square(rank[:, None] - rank[None, :])
 
 
 def _effect(name: str, hits: int, n: int, ties: int, confidence: float, consistent: float | None = None) -> Effect:
-    share = share_estimate(hits, n, confidence)
+    import numpy as np
+
+    share = share_estimate([True] * hits + [False] * (n - hits), np.arange(n), confidence)
     if share.value is None or share.low is None or share.high is None:
         return Effect(name, share, None, None, None, 0, ties, consistent)
     return Effect(name, share, share.value - 0.5, share.low - 0.5, share.high - 0.5, n, ties, consistent)
