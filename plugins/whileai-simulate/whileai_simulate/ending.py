@@ -61,6 +61,9 @@ def finished_before(landing: Landing, output: Path) -> SimulatedDataset:
             f"{output.name} has changed since this call wrote it", why="its rows are no longer those of the run",
             fix="give another output=, or pass options={'overwrite': True} to run it again",
         )  # fmt: skip
+    landing.call.warnings.append(
+        f"{output.name}: this call finished before; its rows were read, and the agent was not run"
+    )
     positions: dict[str, int] = {}
     for row in read_rows(output):
         position = positions.setdefault(row["task_id"], len(positions))
