@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ def report(wrong: list[tuple[dict[str, Any], Any]]) -> str:
 
 @pytest.mark.parametrize(
     ("name", "least"),
-    [("math", 1_000), ("reply", 100), ("number", 400), ("choice", 300), ("json", 250), ("sql", 60), ("code", 220)],
+    [("math", 1_000), ("reply", 100), ("number", 400), ("choice", 300), ("json", 250), ("sql", 60), ("code", 320)],
 )
 def test_size_and_sources(name: str, least: int) -> None:
     entries = load(name)
@@ -118,19 +119,24 @@ def test_json(check: str) -> None:
 
 
 def run_code(entry: dict[str, Any], isolation: str | None = None) -> Any:
-    verifier = CodeExec(limits={"time_s": entry.get("time_s", 20)}, isolation=isolation)
+    limits = {"time_s": entry.get("time_s", 20)} | ({"memory_mb": entry["memory_mb"]} if "memory_mb" in entry else {})
+    verifier = CodeExec(limits=limits, isolation=isolation)
     private = {k: entry[k] for k in ("tests", "cases", "entry_point") if k in entry}
     return verifier({"final_text": entry["reply"], "privileged": private})
 
 
-@pytest.mark.parametrize("kind", ["honest", "wrong", "attack"])
+@pytest.mark.parametrize("kind", ["honest", "wrong", "attack", "unsupported"])
 def test_code(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WHILEAI_TEST_SECRET", "secret")
     entries = [e for e in load("code") if e["kind"] == kind]
+    if find_spec("numpy") is None:
+        entries = [e for e in entries if "numpy" not in e.get("tests", "")]
     if kind == "attack":  # the two that only end at their deadline are given a short one
         entries = [{"time_s": 5, **e} for e in entries]
     with ThreadPoolExecutor(4) as pool:
         got = list(pool.map(run_code, entries))
     wrong = [(e, r) for e, r in zip(entries, got, strict=True) if r["reward"] != e["expect"]]
     assert not wrong, report(wrong)
+    if kind == "unsupported":
+        assert all("border" in r["reason"] for r in got), [r["reason"] for r in got]
     assert all(r["isolation"] for e, r in zip(entries, got, strict=True) if "isolation" in r)

@@ -21,7 +21,11 @@ _RUNNERS = {("unittest", "main"), ("pytest", "main"), ("sys", "exit"), ("os", "_
 
 
 def _type_of(value: Any) -> Any:
-    return value._link.ask({"op": "get", "on": value._number, "name": "__class__"}) if _remote(value) else type(value)
+    """Return the class of a candidate's object, never a built-in type: an object can only claim that."""
+    if not _remote(value):
+        return type(value)
+    found = value._link.ask({"op": "get", "on": value._number, "name": "__class__"})
+    return found if _remote(found) else Remote
 
 
 def _remote(value: Any) -> bool:
