@@ -25,17 +25,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import whileai_verify as verify
-    from whileai.data import (
-        ScoredData,
-        Selection,
-        SimulationData,
-        asimulate,
-        grade,
-        read,
-        rows,
-        select,
-        simulate,
-    )
+    from whileai.backends import Anthropic, Bedrock, Fireworks, Gemini, LiteLLM, Local
+    from whileai.data import ScoredData, Selection, SimulationData, read, rows, select
+    from whileai.settings import asimulate, configure, context, grade, simulate
     from whileai_export import export, preflight_export
     from whileai_guard import HackMonitor, decontaminate, hack_scan, hack_scan_diff, leak_report, split_rows
     from whileai_judge import (
@@ -82,6 +74,7 @@ if TYPE_CHECKING:
         self_check,
         stop_when,
     )
+    from whileai_openai import Cached, Ceilings, Metered, Recorded
     from whileai_openai.specs import VLLM, Endpoint, Ollama, OpenAI
     from whileai_select import (
         build_preference_pairs,
@@ -100,17 +93,9 @@ if TYPE_CHECKING:
 __version__ = "1.0.0"
 
 _HOMES: dict[str, tuple[str, ...]] = {
-    "whileai.data": (
-        "ScoredData",
-        "Selection",
-        "SimulationData",
-        "asimulate",
-        "grade",
-        "read",
-        "rows",
-        "select",
-        "simulate",
-    ),
+    "whileai.backends": ("Anthropic", "Bedrock", "Fireworks", "Gemini", "LiteLLM", "Local"),
+    "whileai.settings": ("asimulate", "configure", "context", "grade", "simulate"),
+    "whileai.data": ("ScoredData", "Selection", "SimulationData", "read", "rows", "select"),
     "whileai_kernel": (
         "Dataset",
         "Finding",
@@ -130,6 +115,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "to_row",
         "tool",
     ),
+    "whileai_openai": ("Cached", "Ceilings", "Metered", "Recorded"),
     "whileai_openai.specs": ("VLLM", "Endpoint", "Ollama", "OpenAI"),
     "whileai_verify": ("verifier",),
     "whileai_export": (
@@ -191,16 +177,26 @@ _MODULES = {"verify": "whileai_verify"}
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Anthropic",
+    "Bedrock",
+    "Cached",
+    "Ceilings",
     "Criterion",
     "Dataset",
     "Endpoint",
     "Finding",
+    "Fireworks",
+    "Gemini",
     "HackMonitor",
     "Judge",
     "Judgment",
+    "LiteLLM",
+    "Local",
     "Marker",
+    "Metered",
     "Ollama",
     "OpenAI",
+    "Recorded",
     "Rollout",
     "Rubric",
     "ScoredData",
@@ -218,6 +214,8 @@ __all__ = [
     "build_preference_pairs",
     "compare",
     "compare_judges",
+    "configure",
+    "context",
     "corrected_pass_rate",
     "coverage_gap",
     "curriculum",
