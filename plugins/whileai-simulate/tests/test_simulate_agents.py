@@ -323,3 +323,31 @@ def test_cut_and_failed_rollouts_are_warned_about() -> None:
     assert any("3 of 12 rollouts failed, most often: ValueError: x" in w for w in data.warnings)
     with pytest.raises(ParameterError, match="system_prompt"):
         simulate(agent, tools=[TOOL], system_prompt=["no"])
+
+
+@pytest.mark.parametrize("task_prompt", ["Help with orders.", ""])
+@pytest.mark.parametrize("told", ["You are Ada.", None, "Help with orders."])
+def test_a_row_shows_the_system_prompt_that_the_agents_model_was_given(task_prompt, told):
+    """In the first turn the agent says so; in later ones it is in the conversation that it is asked about."""
+    seen = []
+
+    def agent(messages, tools):
+        seen.append([m["role"] for m in messages])
+        out = {"messages": [{"role": "assistant", "content": "It has shipped."}]}
+        return {**out, "system_prompt": told} if len(messages) < 3 else out
+
+    rows = simulate(agent, system_prompt=task_prompt, situations=2, repeats=1, user="scripted", seed=1)
+    for row in rows:
+        systems = [m["content"] for m in row["messages"] if m["role"] == "system"]
+        assert systems == ([told] if told else [])
+        assert row.get("system_prompt") == told
+        assert row["messages"][len(systems)]["content"] == row["prompt"]
+    assert any("assistant" in roles and (roles[0] == "system") == bool(told) for roles in seen) or len(seen) == 2
+
+
+def test_a_system_prompt_that_is_no_text_fails_the_rollout():
+    row = simulate(
+        lambda message: {"final_text": "hi", "system_prompt": 3}, situations=1, options={"give_up_after": 0}
+    )[0]
+    assert row["outcome"] == "failed"
+    assert "system_prompt must be text" in row["error"]["message"]

@@ -1,9 +1,9 @@
 """Agents of every arity: how one is called, and how what it returns becomes a conversation.
 
 An agent is any callable, sync or async: `f(message)`, `f(messages)`, `f(messages, tools)`, each with a parameter
-`context` if it wants one. It returns text, `{"steps": [...], "final_text": ...}`, messages, or a Rollout. A reply that
-ends on tool calls is answered from the world and the agent is asked again. Whatever else it returns is a failed rollout
-with the reason, never text.
+`context` if it wants one. It returns text, `{"steps": [...], "final_text": ...}`, messages, or a Rollout; a mapping may
+hold `system_prompt`, what its model was told where that is not the task's. A reply that ends on tool calls is answered
+from the world and the agent is asked again. Whatever else it returns is a failed rollout with the reason, never text.
 
 Example:
     >>> prepare(lambda messages, tools: "hi").style
@@ -355,6 +355,8 @@ def _from_mapping(value: Mapping[str, Any], prior: list[Message]) -> Conversatio
             "the agent returned a dict without 'steps', 'messages' or 'final_text'",
             why=f"its keys are {', '.join(map(str, value))[:120]}",
         )
+    if "system_prompt" in value:
+        reply.messages = _told(reply.messages, value["system_prompt"])
     usage = value.get("usage")
     if isinstance(usage, Mapping):
         reply.usage = dict(usage)
@@ -371,6 +373,14 @@ def _from_mapping(value: Mapping[str, Any], prior: list[Message]) -> Conversatio
     if value.get("logprobs") is not None:
         reply.extra["logprobs"] = value["logprobs"]
     return _cut(reply)
+
+
+def _told(messages: list[Message], system_prompt: Any) -> list[Message]:
+    """Return the conversation under the system prompt that the agent's model was really given; `None` is none."""
+    if system_prompt is not None and not isinstance(system_prompt, str):
+        raise BadReturnError(f"system_prompt must be text or None, not {type(system_prompt).__name__}")
+    rest = messages[1:] if messages and messages[0]["role"] == "system" else messages
+    return [{"role": "system", "content": system_prompt}, *rest] if system_prompt else rest
 
 
 def _cut(reply: Conversation) -> Conversation:

@@ -151,6 +151,9 @@ class Rollout:
             row["usage"] = end.usage
         if end.extra:
             row.update(end.extra)
+        told = end.messages[0]["content"] if end.messages[0]["role"] == "system" else None
+        if told != row.get("system_prompt"):  # the agent's model was given another one than the task's
+            row.update(system_prompt=told) if told else row.pop("system_prompt")
         row["faults_fired"] = world.fired
         if end.seeded is not None:
             row["seeded"] = end.seeded
