@@ -10,6 +10,7 @@ of one thread (the BLAS threads are set to one); peak memory is that of the proc
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import platform
 import resource
@@ -25,6 +26,8 @@ import numpy as np
 
 from whileai_kernel.rowio import read_rows, write_rows
 from whileai_measure import compare, extract, pass_at
+from whileai_measure.columns import FIELDS
+from whileai_measure.lines import columns_of
 
 Row = dict[str, Any]
 
@@ -60,6 +63,11 @@ def plain(data: list[Row]) -> float:
     for row in data:
         groups[row["task_id"]].append(float(row["reward"] >= row["threshold"]))
     return sum(sum(g) / len(g) for g in groups.values()) / len(groups)
+
+
+def read_alone(path: Path) -> int:
+    """Read the columns of pass_at from a file and count its rows."""
+    return sum(len(block["task_id"]) for block in columns_of(path, FIELDS, print))
 
 
 def best(call: Callable[[], Any], times: int = 3) -> tuple[float, float]:
@@ -111,16 +119,20 @@ def main() -> None:
         for tasks in (25_000, 250_000):
             path, count = Path(folder) / "rows.jsonl", tasks // scale
             write_rows(path, rows(count, 4))
+            size = f"{count * 4} rows of JSON lines"
             wall, cpu = best(lambda path=path: sum(1 for _ in read_rows(path)), 1)
-            line("read_rows alone", f"{count * 4} rows of JSON lines", wall, cpu)
-            total, total_cpu = best(lambda path=path: pass_at(path), 1)
-            line(
-                "pass_at(path)",
-                f"{count * 4} rows of JSON lines",
-                total,
-                total_cpu,
-                f"{cpu / total_cpu:.0%} of it reading",
-            )
+            line("the kernel's read_rows alone", size, wall, cpu)
+            for parser in ("orjson", "json"):
+                if parser == "json":
+                    sys.modules["orjson"] = None  # type: ignore[assignment]  # as where it is not installed
+                elif importlib.util.find_spec(parser) is None:
+                    continue
+                wall, cpu = best(lambda path=path: read_alone(path), 1)
+                line(f"reading columns alone, {parser}", size, wall, cpu)
+                total, total_cpu = best(lambda path=path: pass_at(path), 1)
+                line(f"pass_at(path), {parser}", size, total, total_cpu, f"{cpu / total_cpu:.0%} of it reading")
+                if parser == "json":
+                    del sys.modules["orjson"]
 
 
 if __name__ == "__main__":

@@ -12,7 +12,15 @@ from scipy import stats
 from whileai_kernel.errors import ParameterError
 from whileai_measure import pass_at_k, pass_hat_k
 from whileai_measure.design import limits
-from whileai_measure.intervals import KINDS, effective_wilson, freedom_gain, mean_interval, moments, wilson
+from whileai_measure.intervals import (
+    KINDS,
+    effective_wilson,
+    freedom_gain,
+    mean_interval,
+    moments,
+    shown_digits,
+    wilson,
+)
 
 
 @given(st.integers(1, 500), st.data(), st.sampled_from([0.8, 0.9, 0.95, 0.99]))
@@ -255,3 +263,11 @@ def test_the_study_measures_the_kinds_that_are_offered() -> None:
         for i in range(3):
             got = mean_interval(x[i], kind=kind, draws=20_000)
             assert (got.low, got.high) == pytest.approx((low[i], high[i]), abs=1e-9 if kind in KINDS[:3] else 0.006)
+
+
+def test_a_printed_interval_shows_its_width_and_which_side_of_zero_it_is_on() -> None:
+    narrow = mean_interval([0.0, 1.0] * 40_000, ceiling=80_000)
+    assert str(narrow) == "0.5000 [0.4965..0.5035]"
+    assert str(mean_interval([0.0, 1.0] * 10, ceiling=20)).startswith("0.50 [")
+    assert (shown_digits(0.3), shown_digits(0.004), shown_digits(1e-9), shown_digits(0.3, 0.0004, 0.3)) == (2, 4, 6, 4)
+    assert shown_digits(0.3, 0.0, 0.3) == 2

@@ -84,7 +84,7 @@ def test_each_odd_line_reads_as_by_the_kernel(parser: str, line: bytes, place: s
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    lines=st.lists(st.sampled_from([*ODD[:-1], *[GOOD] * 20]), max_size=40), chunk=st.sampled_from([1, 200, 1 << 17])
+    lines=st.lists(st.sampled_from([*ODD[:-1], *[GOOD] * 20]), max_size=40), chunk=st.sampled_from([1, 200, 1 << 16])
 )
 def test_any_file_reads_as_by_the_kernel(
     parser: str, lines: list[bytes], chunk: int, tmp_path_factory: pytest.TempPathFactory

@@ -162,3 +162,26 @@ def test_self_check_prints_what_it_found() -> None:
     assert self_check(tasks=(6,), trials=100, draws=199) == self_check(tasks=(6,), trials=100, draws=199)
     with pytest.raises(ParameterError):
         self_check(tasks=(0,))
+
+
+@pytest.mark.parametrize(("tasks", "slack"), [(6, 0.02), (7, 0.045), (8, 0.03), (10, 0.03), (12, 0.02)])
+@pytest.mark.parametrize("shift", [0.8, 1.2, 1.6])
+def test_power_is_that_of_the_sign_flip_test_down_to_the_fewest_tasks(tasks: int, slack: float, shift: float) -> None:
+    patterns = 1.0 - 2.0 * ((np.arange(2**tasks)[:, None] >> np.arange(tasks)) & 1)
+    d = np.random.default_rng([tasks, int(shift * 10)]).standard_normal((2500, tasks)) + shift
+    sums, seen = d @ patterns.T, d.sum(axis=1)[:, None]
+    p = 2 * np.minimum((sums >= seen - 1e-12).mean(axis=1), (sums <= seen + 1e-12).mean(axis=1))
+    promised = eval_power(tasks, 0.5, spread=0.5 / shift).power
+    assert promised == pytest.approx(np.mean(p <= 0.05 + 1e-12), abs=slack + 0.02)
+
+
+def test_arguments_of_the_spread_are_checked() -> None:
+    for bad in (
+        {"spread": 0.4, "baseline": 0.5},
+        {"baseline": 0.5, "icc": 1.5},
+        {"baseline": 0.5, "effect_sd": -0.1},
+        {"spread": 0.4, "after": []},
+        {"baseline": 0.5, "k": True},
+    ):
+        with pytest.raises(ParameterError):
+            holdout_size(0.1, **bad)

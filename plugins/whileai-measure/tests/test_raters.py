@@ -101,6 +101,15 @@ def test_intervals_hold_at_20_items_of_prevalence_09(name: str) -> None:
         assert hits / seen > 0.93
 
 
+@pytest.mark.parametrize("items", [1, 2, 10, 200])
+def test_agreement_on_one_label_has_width(items: int) -> None:
+    for interval in ("posterior", "delta"):
+        got = agreement([1] * items, [1] * items, interval=interval)
+        assert (got.ac1.value, got.labels, got.table) == (1.0, (1,), ((items,),))
+        assert got.ac1.low < 1.0 - 0.5 / items and got.ac1.high == 1.0
+        assert got.kappa.value is None
+
+
 def test_rollouts_of_one_task_are_one_unit() -> None:
     rng = np.random.default_rng(3)
     a = rng.integers(0, 2, 40)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from whileai_measure.columns import safe
+from whileai_measure.intervals import shown_digits
 
 __all__ = ["ALLOWED", "VERDICTS", "Change", "Comparison"]
 
@@ -73,7 +74,9 @@ class Change:
         ):
             return f"{self.metric} n/a: {self.sentence}"
         kind = "tasks" if "unpaired" in self.method else "paired tasks"
-        size = f"{self.before:.2f} -> {self.after:.2f}, {self.delta:+.2f} [{self.low:+.2f}..{self.high:+.2f}]"
+        n = shown_digits(self.high - self.low, self.low, self.high)
+        bounds = f"[{self.low:+.{n}f}..{self.high:+.{n}f}]"
+        size = f"{self.before:.{n}f} -> {self.after:.{n}f}, {self.delta:+.{n}f} {bounds}"
         return f"{self.metric} {size}, p={self.p_adjusted:.2g} ({self.tasks} {kind})"
 
     def to_dict(self) -> dict[str, Any]:

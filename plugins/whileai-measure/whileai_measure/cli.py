@@ -5,14 +5,44 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from typing import Any, Protocol
+
+from whileai_measure.defaults import CONFIDENCE, POWER, SEED, SELF_CHECK_TRIALS
 
 __all__ = ["Compare", "HoldoutSize", "PassAt", "SelfCheck"]
 
 
-def say(text: str) -> None:
-    """Print text, replacing what the terminal's encoding cannot show."""
+def show(report: Report, as_json: bool) -> None:
+    """Print a report as text or as JSON, replacing what the terminal's encoding cannot show."""
+    text = json.dumps(report.to_dict(), indent=2) if as_json else str(report)
     encoding = sys.stdout.encoding or "utf-8"
     sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+
+
+class Report(Protocol):
+    """What every report of this package can do."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as JSON-serialisable values."""
+        ...
+
+
+SHARED: dict[str, dict[str, Any]] = {
+    "--threshold": {"type": float, "default": None, "help": "reward from which a rollout passes"},
+    "--cluster": {"default": None, "metavar": "FIELD", "help": "field of tasks that belong together"},
+    "--confidence": {
+        "type": float,
+        "default": CONFIDENCE.value,
+        "help": f"level of the intervals; tests use 1 minus it (default {CONFIDENCE.value})",
+    },
+    "--json": {"action": "store_true", "help": "print the report as JSON"},
+}
+
+
+def add_shared(parser: argparse.ArgumentParser, *names: str) -> None:
+    """Add options that several commands have."""
+    for name in names:
+        parser.add_argument(name, **SHARED[name])
 
 
 class PassAt:
@@ -24,12 +54,9 @@ class PassAt:
         parser.add_argument(
             "-k", type=int, nargs="+", default=None, help="one k or several (default: rollouts per task)"
         )
-        parser.add_argument("--threshold", type=float, default=None, help="reward from which a rollout passes")
         parser.add_argument("--interval", default="wilson", help="wilson, t, logit, percentile, bca or studentised")
-        parser.add_argument("--confidence", type=float, default=0.95, help="level of the intervals (default 0.95)")
         parser.add_argument("--by", default=None, metavar="FIELD", help="slice by a field, for example axes.channel")
-        parser.add_argument("--cluster", default=None, metavar="FIELD", help="field of tasks that belong together")
-        parser.add_argument("--json", action="store_true", help="print the report as JSON")
+        add_shared(parser, "--threshold", "--cluster", "--confidence", "--json")
 
     def run(self, args: argparse.Namespace) -> int:
         """Print the report."""
@@ -44,7 +71,7 @@ class PassAt:
             by=args.by,
             cluster=args.cluster,
         )
-        say(json.dumps(report.to_dict(), indent=2) if args.json else str(report))
+        show(report, args.json)
         return 0
 
 
@@ -70,10 +97,7 @@ class Compare:
         parser.add_argument("--run-std-runs", type=int, default=None, help="re-runs behind --run-std")
         parser.add_argument("--margin", type=float, default=None, help="size of a difference that would matter")
         parser.add_argument("--allow", nargs="+", default=[], help="scoring, prompts, truncation, graded or shared")
-        parser.add_argument("--threshold", type=float, default=None, help="reward from which a rollout passes")
-        parser.add_argument("--confidence", type=float, default=0.95, help="level of the intervals (default 0.95)")
-        parser.add_argument("--cluster", default=None, metavar="FIELD", help="field of tasks that belong together")
-        parser.add_argument("--json", action="store_true", help="print the report as JSON")
+        add_shared(parser, "--threshold", "--cluster", "--confidence", "--json")
 
     def run(self, args: argparse.Namespace) -> int:
         """Print the report and return its exit code."""
@@ -95,7 +119,7 @@ class Compare:
             confidence=args.confidence,
             cluster=args.cluster,
         )
-        say(json.dumps(report.to_dict(), indent=2) if args.json else str(report))
+        show(report, args.json)
         return report.exit_code
 
 
@@ -110,11 +134,10 @@ class HoldoutSize:
         parser.add_argument("--spread", type=float, default=None, help="standard deviation of a task's difference")
         parser.add_argument("--baseline", type=float, default=None, help="pass@1 before, for a model without rows")
         parser.add_argument("-k", type=int, default=None, help="rollouts per task and side")
-        parser.add_argument("--power", type=float, default=0.8, help="chance of detecting it (default 0.8)")
         parser.add_argument(
-            "--confidence", type=float, default=0.95, help="1 minus the size of the test (default 0.95)"
+            "--power", type=float, default=POWER.value, help=f"chance of detecting it (default {POWER.value})"
         )
-        parser.add_argument("--json", action="store_true", help="print the report as JSON")
+        add_shared(parser, "--threshold", "--confidence", "--json")
 
     def run(self, args: argparse.Namespace) -> int:
         """Print the answer; exit code 2 where there is none."""
@@ -129,8 +152,9 @@ class HoldoutSize:
             k=args.k,
             power=args.power,
             confidence=args.confidence,
+            threshold=args.threshold,
         )
-        say(json.dumps(report.to_dict(), indent=2) if args.json else str(report))
+        show(report, args.json)
         return 0 if report.tasks is not None else 2
 
 
@@ -142,14 +166,23 @@ class SelfCheck:
         parser.add_argument("--tasks", type=int, nargs="+", default=[3, 6, 10, 30, 100], help="numbers of tasks")
         parser.add_argument("-k", type=int, default=4, help="rollouts per task (default 4)")
         parser.add_argument("--effect", type=float, default=0.1, help="true difference behind the power")
-        parser.add_argument("--trials", type=int, default=1000, help="simulated evaluations per line")
-        parser.add_argument("--seed", type=int, default=0, help="seed of the simulation")
-        parser.add_argument("--json", action="store_true", help="print the report as JSON")
+        parser.add_argument(
+            "--trials", type=int, default=SELF_CHECK_TRIALS.value, help="simulated evaluations per line"
+        )
+        parser.add_argument("--seed", type=int, default=SEED.value, help="seed of the simulation")
+        add_shared(parser, "--confidence", "--json")
 
     def run(self, args: argparse.Namespace) -> int:
         """Print the table; exit code 1 where a claim does not hold."""
         from whileai_measure.selfcheck import self_check
 
-        report = self_check(tasks=args.tasks, k=args.k, effect=args.effect, trials=args.trials, seed=args.seed)
-        say(json.dumps(report.to_dict(), indent=2) if args.json else str(report))
+        report = self_check(
+            tasks=args.tasks,
+            k=args.k,
+            effect=args.effect,
+            confidence=args.confidence,
+            trials=args.trials,
+            seed=args.seed,
+        )
+        show(report, args.json)
         return 0 if report.ok else 1

@@ -91,8 +91,9 @@ class Columns:
         """Return one sentence for each kind of row that is left out or read in another way than written."""
         notes = []
         if self.unread:
-            records = f"{len(self.unread)} record{'s' if len(self.unread) > 1 else ''}"
-            notes.append(f"{records} of the file could not be read and are left out, the first: {self.unread[0]}")
+            many = len(self.unread) > 1
+            records = f"{len(self.unread)} {'records' if many else 'record'} of the file could not be read"
+            notes.append(f"{records} and {'are' if many else 'is'} left out, the first: {self.unread[0]}")
         if self.not_scored:
             by_status = ", ".join(f"{count} {status}" for status, count in self.not_scored.items())
             notes.append(

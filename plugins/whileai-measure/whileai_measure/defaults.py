@@ -18,10 +18,10 @@ EXACT_END = Sourced(
 )
 FREEDOM_POWER = Sourced(
     4.0,
-    "the t quantile has (units - 1) / (1 - known^this) degrees of freedom, known being how far the effective size is that "
-    "of exchangeable rollouts",
-    "measurement: tests/bench/measure_calibration.py; with 2 the fractions of Beta(1,9) with 8 rollouts cover 0.929 at 5 "
-    "and 8 tasks, with 4 they cover 0.934 and 0.935",
+    "the t quantile has (units - 1) / (1 - known^this) degrees of freedom, known being how near the effective size is "
+    "to that of exchangeable rollouts",
+    "measurement: tests/bench/measure_calibration.py; with 2 the fractions of Beta(1,9) with 8 rollouts cover 0.929 at "
+    "5 and 8 tasks, with 4 they cover 0.934 and 0.935",
 )
 FREEDOM_GAIN = Sourced(
     2.0,

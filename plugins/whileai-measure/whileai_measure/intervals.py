@@ -43,6 +43,23 @@ KINDS = ("wilson", "t", "logit", "percentile", "bca", "studentised")
 """Kinds of interval; the first is the default."""
 
 
+def shown_digits(width: float, *bounds: float, least: int = 2, most: int = 6) -> int:
+    """Return the decimals of a printed interval: `least`, and more where that would hide its width.
+
+    Args:
+        width: Width of the interval.
+        bounds: Bounds that must not be printed as zero where they are not (a difference that excludes zero).
+        least: Fewest decimals.
+        most: Most decimals.
+    """
+    import math
+
+    digits = least if width >= 0.02 or width <= 0 else max(least, min(most, 1 - math.floor(math.log10(width))))
+    while digits < most and any(bound != 0 and round(bound, digits) == 0 for bound in bounds):
+        digits += 1
+    return digits
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """A mean over tasks with its interval.
@@ -82,7 +99,8 @@ class Estimate:
     def __str__(self) -> str:
         if self.value is None or self.low is None or self.high is None:
             return "n/a"
-        return f"{self.value:.2f} [{self.low:.2f}..{self.high:.2f}]"
+        digits = shown_digits(self.high - self.low)
+        return f"{self.value:.{digits}f} [{self.low:.{digits}f}..{self.high:.{digits}f}]"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON-serialisable values."""

@@ -29,7 +29,7 @@ from whileai_kernel.rows import SCHEMA_VERSION
 
 __all__ = ["columns_of"]
 
-CHUNK = 1 << 17  # bytes of lines parsed at once: their rows stay in the cache
+CHUNK = 1 << 16  # bytes of lines parsed at once: their rows stay in the cache
 ROWS, BYTES = 4_000, 1 << 25  # a block ends at either
 DIGITS = bytes.maketrans(b"123456789", b"0" * 9)
 LONG = b"0" * 19  # integers of 20 digits and more may exceed 64 bits, where orjson reads a float

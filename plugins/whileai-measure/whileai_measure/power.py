@@ -1,9 +1,8 @@
 """How many tasks an eval needs, and what a given eval can see.
 
-All three questions use one model of a paired comparison: the difference of a task is its share after minus its share
-before, with variance `2 w / k + effect_sd^2`, where w is the variance of one rollout within a task, k the rollouts per
-task and side, and effect_sd how unevenly the effect falls on tasks. The test is the paired test of `compare`; its power
-is that of a t test with the same spread, which `self_check` confirms by simulation.
+All three questions use one model of how much a task's difference varies (see `spread`). The test is the paired test of
+`compare`; its power is that of a t test with the same spread (with the fewest tasks that it accepts, that of equal signs
+throughout), which `self_check` holds against simulation.
 
 Example:
     >>> print(holdout_size(0.10, baseline=0.5, k=4))
@@ -15,22 +14,39 @@ Example:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from typing import Any
 
 from whileai_kernel.errors import ParameterError
-from whileai_measure.columns import RowsLike, extract
+from whileai_measure.columns import RowsLike
 from whileai_measure.defaults import CONFIDENCE, ICC, POWER
 from whileai_measure.intervals import check_confidence, t_quantile
 from whileai_measure.signflip import least_tasks
+from whileai_measure.spread import spread_of
 
 __all__ = ["EvalPower", "HoldoutSize", "detectable_effect", "eval_power", "holdout_size"]
 
 MOST_TASKS = 100_000_000  # beyond this the search stops: no eval has as many
 
 
+class _Report:
+    """What both reports print and return in the same way."""
+
+    __slots__ = ()
+    notes: tuple[str, ...]
+
+    def _with_notes(self, text: str) -> str:
+        return "\n".join([text, *(f"  note: {note}" for note in self.notes)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON-serialisable values."""
+        out = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return out | {"notes": list(self.notes)}
+
+
 @dataclass(frozen=True, slots=True)
-class HoldoutSize:
+class HoldoutSize(_Report):
     """How many tasks an eval needs.
 
     Attributes:
@@ -60,15 +76,11 @@ class HoldoutSize:
             f"{self.tasks} tasks detect {self.effect:+.2f} with power {self.power:.2f} "
             f"(k={self.k}, spread of a task's difference {self.spread:.2f})"
         )
-        return "\n".join([text, *(f"  note: {note}" for note in self.notes)])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON-serialisable values."""
-        return {name: getattr(self, name) for name in self.__slots__} | {"notes": list(self.notes)}
+        return self._with_notes(text)
 
 
 @dataclass(frozen=True, slots=True)
-class EvalPower:
+class EvalPower(_Report):
     """What an eval of a given size can see.
 
     Attributes:
@@ -92,109 +104,23 @@ class EvalPower:
     def __str__(self) -> str:
         basis = f"k={self.k}, spread {self.spread:.2f}"
         text = f"power {self.power:.2f} for {self.effect:+.3f} at {self.tasks} tasks ({basis})"
-        return "\n".join([text, *(f"  note: {note}" for note in self.notes)])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON-serialisable values."""
-        return {name: getattr(self, name) for name in self.__slots__} | {"notes": list(self.notes)}
-
-
-@dataclass(frozen=True, slots=True)
-class _Spread:
-    """Where the spread of a task's difference comes from."""
-
-    within: float | None
-    fixed: float | None
-    baseline: float | None
-    k: int
-    effect_sd: float | None
-    notes: tuple[str, ...]
-
-    def at(self, effect: float) -> float:
-        if self.fixed is not None:
-            return self.fixed
-        assert self.within is not None
-        sd = abs(effect) if self.effect_sd is None else self.effect_sd
-        return float((2.0 * self.within / self.k + sd * sd) ** 0.5)
-
-    def no_room(self, effect: float) -> str:
-        """Return why the baseline cannot show the effect, or the empty string."""
-        if self.baseline is None:
-            return ""
-        room = 1.0 - self.baseline if effect > 0 else self.baseline
-        if room < abs(effect) - 1e-12 or room <= 0:
-            return f"the baseline is {self.baseline:.2f}, which leaves room for {room:.2f} and not for {effect:+.2f}"
-        return ""
-
-
-def _spread(
-    rows: RowsLike | None,
-    after: RowsLike | None,
-    spread: float | None,
-    baseline: float | None,
-    icc: float,
-    k: int | None,
-    effect_sd: float | None,
-    threshold: float | None,
-) -> _Spread:
-    import numpy as np
-
-    if sum(x is not None for x in (rows, spread, baseline)) != 1:
-        raise ParameterError(
-            "give one of rows=, spread= or baseline=",
-            why="the size of an eval depends on how much a task's difference varies",
-            fix="pass rows=baseline_rows, or spread=0.4, or baseline=0.5",
-        )
-    if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 1):
-        raise ParameterError(f"k must be a whole number from 1, not {k!r}", fix="pass k=4")
-    if spread is not None:
-        if not 0.0 < spread <= 1.0:
-            raise ParameterError(f"spread must lie in (0, 1], not {spread!r}", fix="pass the standard deviation")
-        return _Spread(None, float(spread), None, k or 1, None, ())
-    if baseline is not None:
-        if not 0.0 <= baseline <= 1.0:
-            raise ParameterError(f"baseline must lie in [0, 1], not {baseline!r}")
-        within = baseline * (1 - baseline) * (1 - icc)
-        note = f"assumed: {icc:.0%} of the variance of a rollout lies between tasks"
-        return _Spread(within, None, float(baseline), k or 1, effect_sd, (note,))
-    table = extract(rows, threshold=threshold)
-    n, c, _ = table.counts()
-    left = tuple(table.left_out())
-    keep = n > 0
-    if not keep.any():
-        raise ParameterError("no row is scored", why="the spread of a task cannot be estimated", fix="grade the rows")
-    n, c = n[keep], c[keep]
-    share = c / n
-    rate, size = float(share.mean()), k or int(np.median(n))
-    if after is not None:
-        other = extract(after, threshold=threshold)
-        n2, c2, _ = other.counts()
-        place = {t: i for i, t in enumerate(other.tasks)}
-        names = [t for t, kept in zip(table.tasks, keep.tolist(), strict=True) if kept]
-        pairs = [(i, place[t]) for i, t in enumerate(names) if t in place and n2[place[t]] > 0]
-        if len(pairs) < 2:
-            raise ParameterError("fewer than two tasks are scored on both sides", fix="pass rows of the same tasks")
-        d = np.array([c2[j] / n2[j] - share[i] for i, j in pairs])
-        if d.std() == 0:
-            raise ParameterError("no task differs between the two sides", why="a spread of zero plans nothing")
-        notes = ("spread of the pilot's paired differences", *left, *(f"pilot: {note}" for note in other.left_out()))
-        return _Spread(None, float(d.std(ddof=1)), rate, size, None, notes)
-    many = n > 1
-    if many.any():
-        within = float(np.mean(n[many] / (n[many] - 1) * share[many] * (1 - share[many])))
-        return _Spread(within, None, rate, size, effect_sd, left)
-    note = "one rollout per task: all variance is taken to lie within tasks, which asks for the most tasks"
-    return _Spread(rate * (1 - rate), None, rate, size, effect_sd, (note, *left))
+        return self._with_notes(text)
 
 
 def _power(tasks: int, effect: float, spread: float, confidence: float) -> float:
-    """Return the power of a two-sided one-sample t test (noncentral t)."""
+    """Return the power of the sign-flip test for normal differences: that of a t test (noncentral t).
+
+    Where only one pattern in either tail rejects (6 tasks at 0.95), all differences must have one sign, and the t test
+    would promise up to 16 points too much; from 8 tasks on the two are within 2 points.
+    """
     from scipy.special import nctdtr, ndtr
 
     if tasks < least_tasks(confidence):
         return 0.0
     if spread <= 0:
         return 1.0
+    if int((1.0 - confidence) / 2.0 * 2.0 ** min(tasks, 60) + 1e-9) == 1:
+        return float(ndtr(effect / spread) ** tasks + ndtr(-effect / spread) ** tasks)
     shift, quantile = abs(effect) / spread * tasks**0.5, float(t_quantile(tasks, confidence))
     if tasks > 5_000 or shift > 30:  # normal there to more digits than the noncentral t is computed with
         return float(ndtr(shift - quantile) + ndtr(-shift - quantile))
@@ -208,6 +134,29 @@ def _check_effect(effect: float) -> float:
             f"effect must be a difference of rates, not 0 and within [-1, 1]: {effect!r}", fix="pass 0.05"
         )
     return float(effect)
+
+
+def _check_power(power: float) -> None:
+    if not 0.0 < power < 1.0:
+        raise ParameterError(f"power must lie between 0 and 1, not {power!r}", fix="pass power=0.8")
+
+
+def _check_tasks(tasks: int) -> None:
+    if isinstance(tasks, bool) or not isinstance(tasks, int) or tasks < 1:
+        raise ParameterError(f"tasks must be a whole number from 1, not {tasks!r}", fix="pass tasks=100")
+
+
+def _first(holds: Callable[[int], bool], low: int, most: int) -> int | None:
+    """Return the smallest number from `low` on for which a monotone condition holds, `None` beyond `most`."""
+    high = low
+    while not holds(high):
+        low, high = high + 1, high * 2
+        if high > most:
+            return None
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return high
 
 
 def holdout_size(
@@ -249,25 +198,15 @@ def holdout_size(
     """
     effect = _check_effect(effect)
     check_confidence(confidence)
-    if not 0.0 < power < 1.0:
-        raise ParameterError(f"power must lie between 0 and 1, not {power!r}", fix="pass power=0.8")
-    model = _spread(rows, after, spread, baseline, icc, k, effect_sd, threshold)
+    _check_power(power)
+    model = spread_of(rows, after, spread, baseline, icc, k, effect_sd, threshold)
     reason = model.no_room(effect)
     if reason:
         return HoldoutSize(None, effect, power, model.k, None, model.baseline, reason, model.notes)
     sd = model.at(effect)
-    low, high = least_tasks(confidence), least_tasks(confidence)
-    while _power(high, effect, sd, confidence) < power:
-        low, high = high, high * 2
-        if high > MOST_TASKS:
-            return HoldoutSize(None, effect, power, model.k, sd, model.baseline, "the effect is too small for any eval")
-    while low < high:
-        middle = (low + high) // 2
-        if _power(middle, effect, sd, confidence) >= power:
-            high = middle
-        else:
-            low = middle + 1
-    return HoldoutSize(high, effect, power, model.k, sd, model.baseline, "", model.notes)
+    size = _first(lambda n: _power(n, effect, sd, confidence) >= power, least_tasks(confidence), MOST_TASKS)
+    reason = "the effect is too small for any eval" if size is None else ""
+    return HoldoutSize(size, effect, power, model.k, sd, model.baseline, reason, model.notes)
 
 
 def eval_power(
@@ -308,7 +247,7 @@ def eval_power(
     effect = _check_effect(effect)
     check_confidence(confidence)
     _check_tasks(tasks)
-    model = _spread(rows, after, spread, baseline, icc, k, effect_sd, threshold)
+    model = spread_of(rows, after, spread, baseline, icc, k, effect_sd, threshold)
     reason = model.no_room(effect)
     sd = model.at(effect)
     power = 0.0 if reason else _power(tasks, effect, sd, confidence)
@@ -355,9 +294,8 @@ def detectable_effect(
     """
     check_confidence(confidence)
     _check_tasks(tasks)
-    if not 0.0 < power < 1.0:
-        raise ParameterError(f"power must lie between 0 and 1, not {power!r}", fix="pass power=0.8")
-    model = _spread(rows, after, spread, baseline, icc, k, effect_sd, threshold)
+    _check_power(power)
+    model = spread_of(rows, after, spread, baseline, icc, k, effect_sd, threshold)
     most = 1.0 if model.baseline is None else 1.0 - model.baseline
     if most <= 0 or _power(tasks, most, model.at(most), confidence) < power:
         raise ParameterError(
@@ -374,8 +312,3 @@ def detectable_effect(
             low = middle
     sd = model.at(high)
     return EvalPower(_power(tasks, high, sd, confidence), tasks, high, model.k, sd, confidence, model.notes)
-
-
-def _check_tasks(tasks: int) -> None:
-    if isinstance(tasks, bool) or not isinstance(tasks, int) or tasks < 1:
-        raise ParameterError(f"tasks must be a whole number from 1, not {tasks!r}", fix="pass tasks=100")

@@ -251,7 +251,7 @@ def agreement(
     if extra := [x for x in seen if x not in order]:
         raise ParameterError(f"label {extra[0]!r} is not among labels", fix="complete labels=")
     place = {label: i for i, label in enumerate(order)}
-    n, q = len(pairs), len(order)
+    n, q = len(pairs), max(len(order), 2)  # where one label occurs, the other one is there to be given
     table = np.zeros((q, q))
     cells = np.array([place[x] * q + place[y] for x, y in pairs], dtype=np.int64)
     for x, y in pairs:
@@ -275,7 +275,7 @@ def agreement(
         items=n,
         left_out=left_out,
         labels=tuple(order),
-        table=tuple(tuple(int(v) for v in row) for row in table),
+        table=tuple(tuple(int(v) for v in row[: len(order)]) for row in table[: len(order)]),
         accuracy=share_estimate([x == y for x, y in pairs], codes, confidence),
         kappa=kappa,
         ac1=corrected(_ac1),
@@ -308,11 +308,8 @@ def _ac1(p: Floats) -> Floats:
     """Return AC1 of tables of shares, shape (..., labels, labels)."""
     import numpy as np
 
-    q = p.shape[-1]
-    if q < 2:
-        return np.ones(p.shape[:-2])
     share = (p.sum(axis=-2) + p.sum(axis=-1)) / 2
-    chance = (share * (1 - share)).sum(axis=-1) / (q - 1)
+    chance = (share * (1 - share)).sum(axis=-1) / (p.shape[-1] - 1)
     out: Floats = (np.trace(p, axis1=-2, axis2=-1) - chance) / (1 - chance)
     return out
 

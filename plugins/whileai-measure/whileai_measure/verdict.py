@@ -15,6 +15,7 @@ from whileai_kernel.errors import ParameterError
 from whileai_measure.blocks import few
 from whileai_measure.changes import Change, Comparison
 from whileai_measure.columns import Columns, safe
+from whileai_measure.intervals import shown_digits
 from whileai_measure.signflip import least_tasks
 from whileai_measure.variance import noise_band
 
@@ -60,7 +61,8 @@ def judge(change: Change, floors: Mapping[str, float], margin: float | None, con
     if paired and change.tasks < need:
         text = f"{change.tasks} paired tasks are too few: below {need} no result could be told from chance"
         return replace(change, verdict="inconclusive", sentence=text)
-    size = f"{change.delta:+.3f} [{change.low:+.3f}..{change.high:+.3f}]"
+    n = shown_digits(change.high - change.low, change.low, change.high, least=3)
+    size = f"{change.delta:+.{n}f} [{change.low:+.{n}f}..{change.high:+.{n}f}]"
     if change.low > 0 or change.high < 0:
         covering = [(name, band) for name, band in floors.items() if abs(change.delta) <= band]
         if covering:
@@ -75,7 +77,7 @@ def judge(change: Change, floors: Mapping[str, float], margin: float | None, con
     if change.no_larger_than is None:
         ruled = "the data rule out no difference of any size"
     else:
-        ruled = f"no difference larger than {change.no_larger_than:.3f} (error {alpha:.0%})"
+        ruled = f"no difference larger than {change.no_larger_than:.{n}f} (error {alpha:.0%})"
     if margin is not None:
         inside = change.no_larger_than is not None and change.no_larger_than <= margin
         ruled += f": {'equivalent' if inside else 'not shown to be equivalent'} at the margin of {margin:g}"
