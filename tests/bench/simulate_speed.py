@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ def clock(rollouts: int, tools: list[dict[str, Any]], **call: Any) -> tuple[floa
 def speed(sizes: list[int]) -> None:
     """Print rollouts per second by size and number of tools."""
     sys.stdout.write("seeded agent, 4 rollouts per situation, rows kept in memory\n")
-    sys.stdout.write("  tools  rollouts   wall s    cpu s  rollouts/s (cpu)  growth\n")
+    sys.stdout.write("  tools  rollouts   wall s    cpu s  rollouts/s (wall)  rollouts/s (cpu)  growth\n")
     for count in (1, 20, 50):
         tools = make_tools(count)
         clock(8, tools)
@@ -70,7 +71,9 @@ def speed(sizes: list[int]) -> None:
             per = cpu / size
             first = first or (per if size >= 1000 else 0.0)
             growth = f"{per / first:6.2f}" if first else "     -"
-            sys.stdout.write(f"  {count:5}  {size:8}  {wall:7.2f}  {cpu:7.2f}  {size / cpu:16.0f}  {growth}\n")
+            sys.stdout.write(
+                f"  {count:5}  {size:8}  {wall:7.2f}  {cpu:7.2f}  {size / wall:17.0f}  {size / cpu:16.0f}  {growth}\n"
+            )
 
 
 MEMORY = """
@@ -100,6 +103,22 @@ def memory(size: int) -> None:
                 [sys.executable, "-c", code], capture_output=True, text=True, check=True, encoding="utf-8"
             )
             sys.stdout.write(f"  {label:18} {rollouts:8} rollouts: {done.stdout.strip()} MiB\n")
+
+
+def streamed(sizes: list[int]) -> None:
+    """Print what the interpreter allocates while rows stream to a file: the peak, and what each task adds to it."""
+    before = (0, 0)
+    with tempfile.TemporaryDirectory() as folder:
+        clock(8, make_tools(20))
+        for tasks in sizes:
+            gc.collect()
+            tracemalloc.start()
+            clock(tasks * REPEATS, make_tools(20), output=f"{folder}/{tasks}.jsonl", options={"collect": False})
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+            more = f", {(peak - before[1]) / (tasks - before[0]):.0f} bytes per further task" if before[0] else ""
+            sys.stdout.write(f"  {tasks:6} tasks, {tasks * REPEATS:6} rollouts: peak {peak / 2**20:.1f} MiB{more}\n")
+            before = (tasks, peak)
 
 
 def waiting() -> None:
@@ -171,8 +190,10 @@ def main() -> None:
     sys.stdout.write("situations\n")
     distinct()
     if not quick:
-        sys.stdout.write("memory, 20 tools\n")
+        sys.stdout.write("resident memory, 20 tools\n")
         memory(40_000)
+    sys.stdout.write("memory that a run which streams allocates, 20 tools\n")
+    streamed([100, 1000] if quick else [100, 1000, 10_000])
     machine()
 
 
