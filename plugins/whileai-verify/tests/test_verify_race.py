@@ -45,7 +45,7 @@ def test_an_answer_that_comes_with_the_end_is_not_lost(monkeypatch) -> None:
             return [(layer_read, 1)] if layer_read in self.fds else []
 
     monkeypatch.setattr(jail, "select", types.SimpleNamespace(poll=OneEvent, POLLIN=1))
-    job = {"level": "namespaces", "role": "tester", "limits": {"output_kb": 64}}
+    job = {"level": "namespaces", "role": "tester", "limits": {"output_kb": 64, "memory_mb": 64}}
     jail._monitor(job, control.fileno(), inner, time.monotonic() + 10, out_read, report_read, layer_read, [])
     final = json.loads(read_frame(parent.fileno()) or b"{}")
     assert final["answer"] == {"results": {"t": ""}}

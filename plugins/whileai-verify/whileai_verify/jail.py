@@ -50,6 +50,7 @@ def main(fd: str, kind: str, root: str) -> None:
     import whileai_verify.tester  # noqa: F401
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    usage.open_proc()
     gc.freeze()  # children share these pages instead of copying them
     layers: list[str] = []
     if kind == "namespaces":
@@ -111,6 +112,8 @@ def _job(control: int, peer: int, uid: int, layers: list[str]) -> None:
     if job["level"] == "namespaces":
         isolation.private_directory(job["limits"]["disk_mb"], uid)
         layers = [*layers, "process"]
+    if usage.memory_kib([os.getpid()], 0):
+        layers = [*layers, "memory"]
     out_read, out_write = os.pipe()
     report_read, report_write = os.pipe()
     layer_read, layer_write = os.pipe()
@@ -174,7 +177,7 @@ def _inner(job: dict[str, Any], control: int, peer: int, uid: int, out: int, rep
     isolation.close_fds(keep)
     isolation.drop_capabilities()
     isolation.limit_resources(limits)
-    layers += ["rlimits", *(["memory"] if usage.memory_kib([os.getpid()], 0) else [])]
+    layers.append("rlimits")
     work = str(Path.cwd())
     layers += isolation.enter_files_and_calls(level, work, ["/proc"] if level == "namespaces" else [])
     missing = _REQUIRED[level] - set(layers)
@@ -223,9 +226,9 @@ def _stdin(job: dict[str, Any], control: int) -> int:
 _LOOK_S = 0.05  # seconds between two looks at the memory of the candidate's processes
 
 
-def _over(level: str, limit: int) -> bool:
+def _over(limit: int) -> bool:
     """Return whether the candidate's processes together use more than `limit` KiB; one alone has a limit of its own."""
-    pids = usage.processes_here() if level == "namespaces" else usage.processes_below(os.getpid())
+    pids = usage.processes_below(os.getpid())
     return len(pids) > 1 and usage.memory_kib(pids, limit) > limit
 
 
@@ -256,7 +259,7 @@ def _monitor(
         events = poll.poll(min(left, _LOOK_S if pidfd >= 0 else 0.02) * 1000)
         if time.monotonic() >= look:
             look = time.monotonic() + _LOOK_S
-            reason = "memory" if _over(job["level"], memory) else ""
+            reason = "memory" if _over(memory) else ""
         for fd, _ in events:
             if fd == control:
                 reason = "abandoned"

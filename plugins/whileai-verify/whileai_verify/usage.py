@@ -8,19 +8,36 @@ from __future__ import annotations
 import contextlib
 import os
 
-__all__ = ["memory_kib", "processes_below", "processes_here"]
+__all__ = ["children", "memory_kib", "open_proc", "processes_below"]
+
+_PROC: list[int] = []
 
 
-def processes_here() -> list[int]:
-    """Return every process that the mounted /proc shows: those of the candidate's own process namespace."""
+def open_proc() -> None:
+    """Keep /proc of this process namespace open: a private root has none, or one of another namespace."""
+    with contextlib.suppress(OSError):
+        _PROC.append(os.open("/proc", os.O_RDONLY | os.O_DIRECTORY))
+
+
+def _read(path: str) -> str | None:
+    """Return a file below /proc, `None` where there is none or it may not be read."""
     try:
-        return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 - no pathlib here
+        fd = os.open(path, os.O_RDONLY, dir_fd=_PROC[0])
+    except (OSError, IndexError):
+        return None
+    try:
+        parts = []
+        while part := os.read(fd, 65_536):
+            parts.append(part)
     except OSError:
-        return []
+        return None
+    finally:
+        os.close(fd)
+    return b"".join(parts).decode("ascii", "replace")
 
 
 def processes_below(pid: int) -> list[int]:
-    """Return every descendant of a process, where there is no process namespace."""
+    """Return every descendant of a process."""
     found: list[int] = []
     stack = [pid]
     while stack:
@@ -32,12 +49,14 @@ def processes_below(pid: int) -> list[int]:
 
 def children(pid: int) -> list[int]:
     """Return the children of a process that any of its threads has started."""
-    found: list[int] = []
-    with contextlib.suppress(OSError):
-        for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - no pathlib here
-            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:  # noqa: PTH123
-                found += [int(p) for p in file.read().split()]
-    return found
+    tasks: list[str] = []
+    with contextlib.suppress(OSError, IndexError):
+        fd = os.open(f"{pid}/task", os.O_RDONLY | os.O_DIRECTORY, dir_fd=_PROC[0])
+        try:
+            tasks = os.listdir(fd)  # noqa: PTH208 - a path cannot be relative to a descriptor
+        finally:
+            os.close(fd)
+    return [int(p) for task in tasks for p in (_read(f"{pid}/task/{task}/children") or "").split()]
 
 
 def memory_kib(pids: list[int], limit: int) -> int:
@@ -50,24 +69,20 @@ def memory_kib(pids: list[int], limit: int) -> int:
         pids: The processes; those that have ended count nothing.
         limit: KiB from which the exact figure matters.
     """
-    total = sum(_fields(f"/proc/{pid}/status", ("RssAnon:", "RssShmem:")) or 0 for pid in pids)
+    total = sum(_fields(f"{pid}/status", ("RssAnon:", "RssShmem:")) or 0 for pid in pids)
     if total <= limit:
         return total
     exact = 0
     for pid in pids:
-        shared = _fields(f"/proc/{pid}/smaps_rollup", ("Pss_Anon:", "Pss_Shmem:"))
+        shared = _fields(f"{pid}/smaps_rollup", ("Pss_Anon:", "Pss_Shmem:"))
         if shared is None:  # not readable for an ordinary user
-            shared = _fields(f"/proc/{pid}/status", ("RssAnon:", "RssShmem:"))
+            shared = _fields(f"{pid}/status", ("RssAnon:", "RssShmem:"))
         exact += shared or 0
     return exact
 
 
 def _fields(path: str, names: tuple[str, ...]) -> int | None:
     """Return the sum of lines `Name: 12 kB`, or `None` where the file cannot be read or has none of them."""
-    try:
-        with open(path, "rb") as file:  # noqa: PTH123 - no pathlib here
-            lines = file.read().decode("ascii", "replace").split("\n")
-    except OSError:
-        return None
+    lines = (_read(path) or "").split("\n")
     values = [int(line.split()[1]) for line in lines if line.startswith(names)]
     return sum(values) if values else None
