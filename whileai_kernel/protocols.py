@@ -120,6 +120,9 @@ class AgentContext(Protocol):
     def call_tool(self, name: str, arguments: Mapping[str, Any] | str) -> str:
         """Call a tool in the world of the task and return the text of its result; faults happen here."""
 
+    async def acall_tool(self, name: str, arguments: Mapping[str, Any] | str) -> str:
+        """Call a tool as `call_tool` does, from an async agent: an own tool that waits does not hold up the others."""
+
 
 @runtime_checkable
 class Agent(Protocol):

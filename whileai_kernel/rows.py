@@ -61,6 +61,8 @@ KEY_ORDER = (
 )  # fmt: skip
 """Order in which the kernel writes the keys of a row; unknown keys follow in their own order."""
 
+# One encoder for all ids: json.dumps builds one per call.
+_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
 _RANK = {key: i for i, key in enumerate(KEY_ORDER)}
 
 
@@ -84,7 +86,7 @@ def content_id(prefix: str, *parts: Any) -> str:
         RowError: A part cannot be written as JSON.
     """
     try:
-        text = json.dumps(parts, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+        text = _CANONICAL.encode(parts)
     except (TypeError, ValueError, RecursionError) as err:
         raise RowError(
             f"cannot make a {prefix} id: {err}", why="ids are hashes of JSON content", fix="use JSON values only"

@@ -57,6 +57,10 @@ class StubContext:
         self.calls.append((name, arguments))
         return '{"order_id": "A-17", "status": "shipped"}'
 
+    async def acall_tool(self, name: str, arguments: Mapping[str, Any] | str) -> str:
+        """Record the call and answer, for agents that await their tools."""
+        return self.call_tool(name, arguments)
+
 
 # --- agents ---
 
