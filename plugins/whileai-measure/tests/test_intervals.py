@@ -115,6 +115,22 @@ def test_cluster_variance_equals_statsmodels_cluster_robust() -> None:
     assert moments(x, None, groups.tolist()).variance == pytest.approx(fit.bse[0] ** 2 * 12 / 11, rel=1e-9)
 
 
+@pytest.mark.parametrize("ab", [(2, 2), (8, 2), (0.5, 0.5)])
+def test_default_covers_with_uneven_clusters_and_weights(ab: tuple[float, float]) -> None:
+    rng = np.random.default_rng(7)
+    truth, trials, hits = ab[0] / sum(ab), 600, np.zeros(2)
+    sizes = np.array([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 3, 5])
+    weights = np.linspace(0.2, 3, 20)
+    uneven = 20 * float(weights @ weights) / float(weights.sum()) ** 2
+    for _ in range(trials):
+        p, cluster = rng.beta(*ab, 12), np.repeat(np.arange(12), sizes)
+        passed = (rng.random(len(cluster)) < p[cluster]).astype(float)
+        a = mean_interval(passed, clusters=cluster.tolist(), ceiling=len(cluster))
+        b = mean_interval(rng.binomial(4, rng.beta(*ab, 20)) / 4, weights=weights, ceiling=80 / uneven)
+        hits += [a.low <= truth <= a.high, b.low <= truth <= b.high]
+    assert (hits / trials > 0.93 - 3 * np.sqrt(0.93 * 0.07 / trials)).all()
+
+
 def test_repeating_every_rollout_changes_nothing() -> None:
     values = [1.0] * 5 + [0.0] * 5
     m = moments(values)

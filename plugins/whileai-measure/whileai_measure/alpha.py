@@ -2,7 +2,7 @@
 
 Example:
     >>> print(krippendorff_alpha([[1, 1, 0, 1, 0, 0, 1, 0, 1, None], [1, 1, 0, 1, 0, 1, 1, 0, 1, 0]]))
-    0.78 [-0.09..1.00]
+    0.78 [-0.09..0.99]
 """
 
 from __future__ import annotations

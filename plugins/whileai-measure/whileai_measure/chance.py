@@ -11,7 +11,7 @@ Example:
     >>> accuracy = lambda shares: shares[:, 0] + shares[:, 3]
     >>> low, high = posterior_interval([9, 1, 0, 10], [0.25] * 4, accuracy, 0.95, units=20)
     >>> round(low, 1), round(high, 1)
-    (0.7, 1.0)
+    (0.8, 1.0)
 """
 
 from __future__ import annotations

@@ -239,7 +239,8 @@ def effective_wilson(
         mean: Estimated mean.
         variance: Estimated sampling variance of the mean, between units.
         units: Independent units.
-        kish: Equal-weight units; default `units`.
+        kish: Equal-weight units, fewer where weights or cluster sizes differ; default `units`. The t quantile is that of
+            these: a few large clusters carry the spread.
         ceiling: Largest effective size; default without limit where something varies.
         confidence: Level.
         exact_end: Effective passes (fails) up to which the bound at that end is exact.
@@ -262,7 +263,7 @@ def effective_wilson(
     room = np.maximum(top, floor) - floor  # between whole units that pass or fail, and exchangeable rollouts
     with np.errstate(divide="ignore", invalid="ignore"):
         known = np.where(room > 1e-9 * floor, (n - floor) / room, 1.0)
-    q = t_quantile(units, confidence, freedom_gain(known, units, small=small))
+    q = t_quantile(floor, confidence, freedom_gain(known, floor, small=small))
     low, high = wilson(mean, n, q)
     last = exact_end + 1e-9  # 3 fails of 20 are 3.0000000000000004 as (1 - mean) * n
     near_low, near_high = (mean < 0.5) & (mean * n <= last), (mean > 0.5) & ((1 - mean) * n <= last)

@@ -1,7 +1,7 @@
 """How many tasks an eval needs, and what a given eval can see.
 
 All three questions use one model of how much a task's difference varies (see `spread`). The test is the paired test of
-`compare`; its power is that of a t test with the same spread (with the fewest tasks that it accepts, that of equal signs
+`compare`; its power is that of a t test with the same spread (with the fewest tasks it accepts, that of equal signs
 throughout), which `self_check` holds against simulation.
 
 Example:

@@ -7,7 +7,7 @@ agree.
 
 Example:
     >>> print(agreement([1, 1, 0, 1, 0, 0, 1, 0], [1, 1, 0, 0, 0, 0, 1, 1]))
-    accuracy 0.75 [0.41..0.93], kappa 0.50 [-0.10..1.00], AC1 0.50 [-0.10..1.00] (8 items)
+    accuracy 0.75 [0.41..0.93], kappa 0.50 [-0.24..0.95], AC1 0.50 [-0.28..0.96] (8 items)
 """
 
 from __future__ import annotations
