@@ -178,6 +178,14 @@ def test_same_seed_same_interval() -> None:
     assert mean_interval(x, kind="bca", seed=4) != mean_interval(x, kind="bca", seed=5)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("confidence", [1e-12, 1e-6, 0.5, 1 - 1e-9])
+@pytest.mark.parametrize("values", [[0.0] * 5, [0.0] * 9 + [1.0], [0.5] * 3, [1.0], [0.25, 0.75]])
+def test_every_level_gives_bounds_without_a_warning(confidence: float, values: list[float]) -> None:
+    got = mean_interval(values, confidence=confidence, ceiling=4 * len(values))
+    assert 0 <= got.low <= got.value <= got.high <= 1
+
+
 def test_unknown_kind_names_the_nearest() -> None:
     with pytest.raises(ParameterError, match="wilsn") as err:
         mean_interval([0.1], kind="wilsn")

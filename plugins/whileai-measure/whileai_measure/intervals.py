@@ -239,8 +239,8 @@ def effective_wilson(
         mean: Estimated mean.
         variance: Estimated sampling variance of the mean, between units.
         units: Independent units.
-        kish: Equal-weight units, fewer where weights or cluster sizes differ; default `units`. The t quantile is that of
-            these: a few large clusters carry the spread.
+        kish: Equal-weight units, fewer where weights or cluster sizes differ; default `units`. The t quantile is that
+            of these: a few large clusters carry the spread.
         ceiling: Largest effective size; default without limit where something varies.
         confidence: Level.
         exact_end: Effective passes (fails) up to which the bound at that end is exact.
@@ -269,7 +269,8 @@ def effective_wilson(
     near_low, near_high = (mean < 0.5) & (mean * n <= last), (mean > 0.5) & ((1 - mean) * n <= last)
     if np.any((near_low | near_high) & (bernoulli > 0)):
         with np.errstate(invalid="ignore"):
-            design = np.where(np.isinf(q), floor, n * np.square(ndtri(0.5 + confidence / 2.0) / q))
+            shrink = np.where(q > 1e-9, np.square(ndtri(0.5 + confidence / 2.0) / np.maximum(q, 1e-9)), 1.0)
+            design = np.where(np.isinf(q), floor, n * shrink)
         exact_low, exact_high = _exact_bounds(mean, design, confidence)
         low = np.where(near_low, np.minimum(low, exact_low), low)
         high = np.where(near_high, np.maximum(high, exact_high), high)
