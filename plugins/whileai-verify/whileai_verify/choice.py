@@ -42,6 +42,7 @@ _CONFIRMED = re.compile(
 _LETTER = re.compile(
     r"^[(\[{]?\s*(?P<letter>[A-Za-z])\s*(?P<close>[)\]}]?)(?P<rest>$|(?:[\s.:,;)\]?(–—/&|+→=]|-(?=\s)).*|\*.*)", re.S
 )
+_USUAL = re.compile(r"[(\[]?([A-Za-z])[)\]]?[.:]?")  # most answers, read at once
 _REFUSED = re.compile(r"\s*(?:\?|(?:is|was|seems)\s+(?:wrong|incorrect|false|not)\b|(?:can|could|may|might)\b)", re.I)
 _OTHERS = re.compile(r"(?<![A-Za-z'’])([A-Z])(?![A-Za-z'’])")
 _SENTENCE = re.compile(r"[.;!?]\s+|\bbut\b|\n")
@@ -90,6 +91,9 @@ def read_choice(text: str, letters: Sequence[str], options: Mapping[str, str], *
         alone: The text is not marked as an answer, so words after the letter need a bracket, colon or stop between.
     """
     plain = strip_decoration(unicodedata.normalize("NFKC", text), quotes=True)
+    usual = None if options else _USUAL.fullmatch(plain)
+    if usual and usual[1].upper() in letters:
+        return usual[1].upper()
     named = _by_text(plain, options)
     if named and not (len(plain) == 1 and plain.upper() in letters):
         return named
@@ -127,6 +131,8 @@ def _contradicted(
     """Return whether the line takes the choice back: `B. Rome` where B is Paris, `B? No`, `B. Actually C.`"""
     line = reply[start:].lstrip().split("\n", 1)[0]
     after = line[line.find(value) + len(value) :] if value in line else ""
+    if not after.strip("}*_$). "):
+        return False
     if _in_doubt(after.lstrip("}*_$) "), chosen, letters):
         return True
     rest = re.sub(r"^[\s).:\]*–—-]+", "", after)
