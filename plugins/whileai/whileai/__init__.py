@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from whileai.backends import Anthropic, Bedrock, Fireworks, Gemini, LiteLLM, Local
     from whileai.data import ScoredData, Selection, SimulationData, read, rows, select
     from whileai.settings import asimulate, configure, context, grade, simulate
+    from whileai_agents import mcp_tools, proxy
     from whileai_export import export, preflight_export
     from whileai_guard import HackMonitor, decontaminate, hack_scan, hack_scan_diff, leak_report, split_rows
     from whileai_judge import (
@@ -86,7 +87,15 @@ if TYPE_CHECKING:
         retire_solved,
         trim,
     )
-    from whileai_simulate import honest_agent, preflight, recommend, seeded_agent
+    from whileai_simulate import (
+        ModelUser,
+        ModelWriter,
+        audit_user,
+        honest_agent,
+        preflight,
+        recommend,
+        seeded_agent,
+    )
     from whileai_traces import tools_from_traces
     from whileai_verify import verifier
 
@@ -117,6 +126,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     ),
     "whileai_openai": ("Cached", "Ceilings", "Metered", "Recorded"),
     "whileai_openai.specs": ("VLLM", "Endpoint", "Ollama", "OpenAI"),
+    "whileai_agents": ("mcp_tools", "proxy"),
     "whileai_verify": ("verifier",),
     "whileai_export": (
         "export",
@@ -166,6 +176,9 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "trim",
     ),
     "whileai_simulate": (
+        "ModelUser",
+        "ModelWriter",
+        "audit_user",
         "honest_agent",
         "preflight",
         "recommend",
@@ -177,6 +190,7 @@ _MODULES = {"verify": "whileai_verify"}
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "VLLM",
     "Anthropic",
     "Bedrock",
     "Cached",
@@ -194,6 +208,8 @@ __all__ = [
     "Local",
     "Marker",
     "Metered",
+    "ModelUser",
+    "ModelWriter",
     "Ollama",
     "OpenAI",
     "Recorded",
@@ -205,12 +221,12 @@ __all__ = [
     "Spec",
     "Task",
     "Tool",
-    "VLLM",
     "WhileaiError",
     "agreement",
     "annotator_agreement",
     "asimulate",
     "attach_labels",
+    "audit_user",
     "build_preference_pairs",
     "compare",
     "compare_judges",
@@ -236,12 +252,14 @@ __all__ = [
     "leak_report",
     "lookup",
     "make",
+    "mcp_tools",
     "next_round",
     "noise_band",
     "pairwise",
     "pass_at",
     "preflight",
     "preflight_export",
+    "proxy",
     "publish_gate",
     "read",
     "recommend",
