@@ -545,9 +545,10 @@ def test_preflight_of_other_targets_counts_with_the_given_template_and_says_what
     lost = preflight_export([ROW], tokenizer, to=target, max_length=8)
     assert (lost.lost, lost.ok) == (1, False)
     bad = {**ROW, "reward": 0.0, "messages": [*CHAT[:5], {"role": "assistant", "content": "No."}]}
-    pair = preflight_export([ROW, bad], tokenizer, to=target, kind="preference", max_length=4096)
+    good = {**ROW, "messages": [*CHAT[:5], CHAT[7]]}
+    pair = preflight_export([good, bad], tokenizer, to=target, kind="preference", max_length=4096)
     assert (pair.records, pair.ok) == (2, True)
-    assert pair.trained_tokens == tokens(5) + len(tokenizer("No.<|im_end|>", add_special_tokens=False)["input_ids"])
+    assert pair.trained_tokens == tokens(7) + len(tokenizer("No.<|im_end|>", add_special_tokens=False)["input_ids"])
     broken = preflight_export([ROW], with_template(base, ALTERNATING), to=target)
     assert "alternate" in next(iter(broken.template_errors))
 
