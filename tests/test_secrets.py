@@ -15,6 +15,8 @@ import pytest
 
 import whileai as wai
 
+pytestmark = pytest.mark.integration
+
 KEYS = {"agent": "sk-agent-0123456789abcdef", "judge": "sk-judge-fedcba9876543210"}
 
 

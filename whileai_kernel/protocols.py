@@ -292,6 +292,14 @@ class ExportReport:
         tail = "".join(f"\n  {note}" for note in self.notes)
         return f"wrote {self.written} rows to {self.path.name}{f' (left out: {left})' if left else ''}{tail}"
 
+    def __repr__(self) -> str:
+        return f"<ExportReport {str(self).splitlines()[0]}>"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(str(self))}</pre>"
+
 
 @runtime_checkable
 class Exporter(Protocol):

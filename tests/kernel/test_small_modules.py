@@ -11,6 +11,7 @@ import pickle
 import pkgutil
 import types
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -37,6 +38,7 @@ from whileai_kernel.errors import (
     unknown_name,
 )
 from whileai_kernel.lifecycle import Finding
+from whileai_kernel.protocols import ExportReport
 from whileai_kernel.rowio import read_rows
 from whileai_kernel.settings import Settings
 
@@ -344,3 +346,12 @@ def test_errors_never_fail_to_print(what, why, fix):
     error = WhileaiError(what, why, fix)
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
     assert json.dumps(str(error))
+
+
+def test_a_report_of_an_export_is_short_in_a_notebook_whatever_its_details_hold():
+    details = {"big": ["x"] * 9999}
+    report = ExportReport(Path("out/train.jsonl"), 3, {"no <reply>": 2}, ("read it with datasets",), details)
+    assert repr(report) == "<ExportReport wrote 3 rows to train.jsonl (left out: 2 no <reply>)>"
+    assert report._repr_html_() == (
+        "<pre>wrote 3 rows to train.jsonl (left out: 2 no &lt;reply&gt;)\n  read it with datasets</pre>"
+    )

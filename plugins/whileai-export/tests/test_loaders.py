@@ -14,6 +14,8 @@ pytest.importorskip("pyarrow")
 from whileai_export import export  # noqa: E402
 from whileai_export.reading import read_records  # noqa: E402
 
+pytestmark = pytest.mark.integration
+
 TARGETS = ("chat", "openai", "trl", "anthropic", "sharegpt")
 KINDS = ("sft", "preference", "prompts", "rewarded", "eval")
 READS_JSON = tuple(int(n) for n in datasets.__version__.split(".")[:2]) >= (4, 7)

@@ -18,6 +18,8 @@ from whileai_export.manifest import load_code  # noqa: E402
 from whileai_kernel.errors import FindingsError, ParameterError  # noqa: E402
 from whileai_kernel.rows import make_rows  # noqa: E402
 
+pytestmark = pytest.mark.integration
+
 BODY = (
     "{%- for m in messages %}"
     "{%- if m.role == 'assistant' %}{{ '<|im_start|>assistant\n' }}@OPEN@"

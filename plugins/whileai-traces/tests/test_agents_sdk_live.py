@@ -17,6 +17,8 @@ agents = pytest.importorskip("agents")
 from whileai_kernel.messages import tool_calls  # noqa: E402
 from whileai_traces import read  # noqa: E402
 
+pytestmark = pytest.mark.integration
+
 
 class Scripted(BaseHTTPRequestHandler):
     """Two calls at once for a question, then an answer with the first result."""

@@ -99,6 +99,7 @@ def test_inspect_eval_archive_with_deflate_and_with_zstd_members(tmp_path: Path)
     assert data.provenance["skipped"][0]["where"] == "samples/s2_epoch_1.json"
 
 
+@pytest.mark.integration
 def test_inspect_really_run(tmp_path: Path) -> None:
     inspect_ai = pytest.importorskip("inspect_ai")
     import types
@@ -183,6 +184,7 @@ def test_lm_eval_samples_of_both_shapes(tmp_path: Path) -> None:
     assert flexible[0]["reward"] == 0.0
 
 
+@pytest.mark.integration
 def test_lm_eval_really_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("lm_eval")
     import subprocess

@@ -179,6 +179,7 @@ def test_a_damaged_line_of_otlp_costs_that_line(tmp_path: Path) -> None:
     assert data.provenance["skipped"][0]["where"] == "line 2"
 
 
+@pytest.mark.integration
 def test_spans_of_the_real_sdk(tmp_path: Path) -> None:
     pytest.importorskip("opentelemetry.sdk.trace")
     from opentelemetry.sdk.trace import TracerProvider
