@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from whileai_kernel.errors import ParameterError
 from whileai_simulate import honest_agent, recommend, seeded_agent, simulate
 from whileai_simulate.cli import SimulateCommand
-from whileai_simulate.dedup import NearDuplicates, shingles
+from whileai_simulate.dedup import HashSet, NearDuplicates, shingles
 from whileai_simulate.draw import Draw, hash64
 from whileai_simulate.outcome import Outcome
 from whileai_simulate.policies import Repeats
@@ -110,6 +110,65 @@ def test_near_duplicates_against_brute_force(texts: list[str], threshold: float)
         assert seen.add(text) is wanted
         if wanted:
             kept.append(mine)
+
+
+@given(
+    texts=st.lists(
+        st.lists(st.sampled_from(["a", "b", "c", "d"]), min_size=0, max_size=6).map(" ".join), max_size=40
+    ),
+    threshold=st.sampled_from([0.3, 0.6, 0.9]),
+    window=st.integers(1, 5),
+)
+@settings(max_examples=300, deadline=None)
+def test_near_duplicates_are_looked_for_in_the_window_and_equal_ones_everywhere(
+    texts: list[str], threshold: float, window: int
+) -> None:
+    seen = NearDuplicates(threshold, window=window)
+    kept: list[str] = []
+    for text in texts:
+        mine = shingles(text)
+        near = [shingles(k) for k in kept[-window:]]
+        wanted = text not in kept and not any(len(mine & k) / len(mine | k) >= threshold - 1e-12 for k in near)
+        assert seen.add(text) is wanted
+        if wanted:
+            kept.append(text)
+        assert seen.compared == min(window, len(kept))
+
+
+def test_the_index_of_near_duplicates_never_outgrows_its_window() -> None:
+    seen, window = NearDuplicates(0.9, window=50), 50
+    words = [f"word{n}" for n in range(400)]
+    sizes = []
+    for n in range(1500):
+        assert seen.add(" ".join(words[(7 * n + 31 * i * i) % 400] for i in range(n % 20 + 5)) + f" {n}")
+        sizes.append(seen.indexed)
+        assert seen.compared <= window
+    # Texts of 6 to 25 words have at most 23 shingles, and those fall in 1 to 9 buckets: see `_keys`.
+    assert max(sizes) <= 9 * window
+    assert max(sizes[-500:]) <= max(sizes[:500]) * 1.1
+
+
+def test_a_noted_text_is_refused_and_takes_no_place() -> None:
+    seen = NearDuplicates()
+    seen.note("Please cancel my order now")
+    assert seen.compared == 0
+    assert not seen.add("please cancel my order, now!")
+
+
+@given(values=st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 3000), max_size=3000))
+@settings(max_examples=30, deadline=None)
+def test_a_hash_set_is_a_set(values: list[int]) -> None:
+    table, oracle = HashSet(), set()
+    for value in values:
+        assert table.add(value) is ((value or 1) not in oracle)
+        oracle.add(value or 1)
+    assert len(table) == len(oracle)
+
+
+def test_a_hash_set_grows() -> None:
+    table = HashSet()
+    assert all(table.add(n << 40 | 5) for n in range(5000))
+    assert not any(table.add(n << 40 | 5) for n in range(5000))
 
 
 # -- the scripted user ----------------------------------------------------------------------------------------

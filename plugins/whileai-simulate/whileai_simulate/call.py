@@ -116,7 +116,7 @@ class Call:
             self.setting,
             self.grid,
             make_writer(call["simulator"], self.user, self.options.locale),
-            NearDuplicates(self.options.near_duplicate),
+            NearDuplicates(self.options.near_duplicate, window=self.options.near_window),
             fixed,
             LeakCheck(traces, self.options.leak_ngram, tools) if traces else None,
         )

@@ -13,6 +13,11 @@ REPEATS = Sourced(4, "rollouts per situation", "convention, untested")
 NEAR_DUPLICATE = Sourced(
     0.9, "word 3-gram Jaccard similarity from which two asks are near-duplicates", "convention, untested"
 )
+NEAR_WINDOW = Sourced(
+    4096,
+    "asks, the last ones kept, that a new ask is compared with for near-duplicates; the same words count for ever",
+    "convention, untested: keeps the filter at about 5 MiB",
+)
 NGRAM = Sourced(3, "words per shingle of the near-duplicate rule", "convention, untested")
 CONCURRENCY = Sourced(16, "rollouts in flight at once", "convention, untested")
 DEADLINE_S = Sourced(120.0, "seconds that one rollout may take", "convention, untested")

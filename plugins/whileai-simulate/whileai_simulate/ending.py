@@ -64,12 +64,14 @@ def finished_before(landing: Landing, output: Path) -> SimulatedDataset:
     landing.call.warnings.append(
         f"{output.name}: this call finished before; its rows were read, and the agent was not run"
     )
-    positions: dict[str, int] = {}
+    last, seen = None, -1
     for row in read_rows(output):
-        position = positions.setdefault(row["task_id"], len(positions))
-        if position == len(landing.ids):
-            landing.ids.append(row["task_id"])
-        landing.count(position, row["index"], row)
+        # Rows stand in the order of tasks and rollouts; a replay may hold one task twice, one behind the other.
+        if row["task_id"] != last or row["index"] <= seen:
+            last = row["task_id"]
+            landing.ids.append(last)
+        seen = row["index"]
+        landing.count(len(landing.ids) - 1, seen, row)
     return _dataset(landing, None, note["wording"])
 
 

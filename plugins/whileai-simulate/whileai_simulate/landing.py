@@ -1,16 +1,18 @@
 """What becomes of rollouts as they land: journal, counts, budgets, verdicts, and when to call an agent off.
 
-What is kept per rollout is eight bytes (its reward), and per task the id, so that a run that streams to a file can
+What is kept per rollout is eight bytes (its reward), and per task the ten bytes of its id, so that a run that streams to a file can
 be as long as the disk is large. Rows themselves are kept only when the caller wants them.
 """
 
 from __future__ import annotations
 
 import math
+import re
 import time
 from array import array
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, overload
 
 from whileai_kernel.errors import WhileaiError
 from whileai_kernel.lifecycle import Stage, emit_row, emit_row_failed
@@ -24,6 +26,7 @@ from whileai_simulate.rollout import Job
 
 __all__ = ["AgentFailedError", "Landing", "UserFailedError"]
 
+_ID = re.compile("task_[0-9a-f]{20}")
 _NOT_LANDED = -1.0
 """Stands in the table of rewards where no rollout has landed; a reward is in [0, 1], or NaN when it is not scored."""
 
@@ -34,6 +37,43 @@ class AgentFailedError(WhileaiError, RuntimeError):
 
 class UserFailedError(WhileaiError, RuntimeError):
     """The simulated user failed on every rollout so far, so the run was called off; the agent is not to blame."""
+
+
+class TaskIds(Sequence[str]):
+    """Ids of tasks in ten bytes each: `task_` and 20 hex digits are taken apart; ids of another look are kept as text.
+
+    Example:
+        >>> ids = TaskIds()
+        >>> ids.append("task_00112233445566778899"), ids.append("mine"), list(ids)
+        (None, None, ['task_00112233445566778899', 'mine'])
+    """
+
+    def __init__(self) -> None:
+        self._digests = bytearray()
+        self._others: dict[int, str] = {}
+
+    def append(self, task_id: str) -> None:
+        """Add an id at the end."""
+        if _ID.fullmatch(task_id):
+            self._digests += bytes.fromhex(task_id[5:])
+        else:
+            self._others[len(self)] = task_id
+            self._digests += bytes(10)
+
+    def __len__(self) -> int:
+        return len(self._digests) // 10
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[str]: ...
+    def __getitem__(self, at: int | slice) -> str | list[str]:
+        if isinstance(at, slice):
+            return [self[i] for i in range(*at.indices(len(self)))]
+        if not 0 <= at < len(self):
+            raise IndexError(at)
+        other = self._others.get(at) if self._others else None
+        return other or "task_" + self._digests[10 * at : 10 * at + 10].hex()
 
 
 class Landing:
@@ -50,7 +90,7 @@ class Landing:
     def __init__(self, call: Call, stage: Stage, journal: Journal | None, progress: Progress, planned: int) -> None:
         self.call, self.stage, self.journal, self.progress, self.planned = call, stage, journal, progress, planned
         self.tally = Tally()
-        self.ids: list[str] = []
+        self.ids = TaskIds()
         self.kept: dict[tuple[int, int], dict[str, Any]] = {}
         axes = call.setting.axes
         self.coverage = CoverageCount(axes.values, strength=call.options.strength, forbidden=axes.forbidden)
@@ -194,27 +234,32 @@ class Landing:
 
 
 class Groups(Mapping[str, dict[str, Any]]):
-    """What the repeat policy decided, by task: `{"state", "rollouts", "saved"}`; three small numbers per task."""
+    """What the repeat policy decided, by task: `{"state", "rollouts", "saved"}`; a few small numbers per task."""
 
     STATES = ("probing", "mixed", "stopped", "complete")
 
     def __init__(self, landing: Landing, finished: bool) -> None:
         repeats, runs = landing.call.repeats, landing.call.runs
-        limit = (1 if repeats.policy == "none" else repeats.k) * runs
-        self._at: dict[str, int] = {}
-        self._state, self._rollouts, self._saved = array("b"), array("q"), array("q")
+        self._limit = (1 if repeats.policy == "none" else repeats.k) * runs if finished else 0
+        self._ids, self._positions = landing.ids, array("q")
+        self._state, self._rollouts = array("b"), array("q")
         for position in landing.landed():
             by_run = landing.rewards(position)
-            count = sum(map(len, by_run))
             state = repeats.state(by_run[0], finished) if runs == 1 else "complete"
-            self._at[landing.ids[position]] = len(self._state)
+            self._positions.append(position)
             self._state.append(self.STATES.index(state))
-            self._rollouts.append(count)
-            self._saved.append(limit - count if finished else 0)
+            self._rollouts.append(sum(map(len, by_run)))
+
+    @cached_property
+    def _at(self) -> dict[str, int]:
+        """Place of each task, made when one is looked up: it is the largest part."""
+        return {self._ids[position]: n for n, position in enumerate(self._positions)}
 
     def __getitem__(self, task_id: str) -> dict[str, Any]:
         at = self._at[task_id]
-        return {"state": self.STATES[self._state[at]], "rollouts": self._rollouts[at], "saved": self._saved[at]}
+        rollouts = self._rollouts[at]
+        saved = self._limit - rollouts if self._limit else 0
+        return {"state": self.STATES[self._state[at]], "rollouts": rollouts, "saved": saved}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._at)
@@ -228,4 +273,5 @@ class Groups(Mapping[str, dict[str, Any]]):
     def counts(self) -> dict[str, int]:
         """Return the number of tasks by state, and the rollouts that the policy saved."""
         found = {name: self._state.count(n) for n, name in enumerate(self.STATES)}
-        return {**{k: v for k, v in found.items() if v}, "saved": sum(self._saved)}
+        saved = self._limit * len(self._rollouts) - sum(self._rollouts) if self._limit else 0
+        return {**{k: v for k, v in found.items() if v}, "saved": saved}

@@ -41,6 +41,7 @@ class Options:
         patience: Answers of the user before it gives up; a task's own brief wins.
         max_turns: Replies of the agent before a rollout is truncated.
         near_duplicate: Jaccard similarity from which two asks are near-duplicates.
+        near_window: Asks, the last ones kept, that a new ask is compared with; the same words are refused for ever.
         give_up_after: Rollouts that all fail before the agent is called off; 0 never.
         collect: Keep rows in memory; without it rows stand in `output` alone.
         overwrite: Replace an `output` that exists.
@@ -65,6 +66,7 @@ class Options:
     patience: int = d.USER_PATIENCE.value
     max_turns: int = d.MAX_TURNS.value
     near_duplicate: float = d.NEAR_DUPLICATE.value
+    near_window: int = d.NEAR_WINDOW.value
     give_up_after: int = d.GIVE_UP_AFTER.value
     collect: bool = True
     overwrite: bool = False
@@ -102,6 +104,8 @@ def make_options(value: Options | Mapping[str, Any] | None) -> Options:
         raise ParameterError("max_turns and patience must be at least 1", fix="pass max_turns=12")
     if not 0 < made.near_duplicate <= 1:
         raise ParameterError(f"near_duplicate must be in (0, 1], not {made.near_duplicate!r}")
+    if isinstance(made.near_window, bool) or not isinstance(made.near_window, int) or made.near_window < 1:
+        raise ParameterError(f"near_window must be a whole number from 1, not {made.near_window!r}")
     return made
 
 

@@ -181,6 +181,7 @@ class TaskSource:
             merged = {**draft, **{k: v for k, v in task.items() if v not in (None, {}, [], ())}}
             if not getattr(self.writer, "ahead", False) and not self.near.add(merged["prompt"]):
                 self.kept_duplicates += 1
+                self.near.note(merged["prompt"])
             yield merged
 
     def _offline(self, axes: Mapping[str, Any], position: int) -> dict[str, Any]:
@@ -204,6 +205,7 @@ class TaskSource:
                 )
             self.kept_duplicates += 1
             scene, prompt = wording
+            self.near.note(prompt)
         return task_of(self.setting, scene, prompt)
 
 
