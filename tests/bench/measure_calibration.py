@@ -4,6 +4,12 @@
     python tests/bench/measure_calibration.py compare                     (about two minutes)
     python tests/bench/measure_calibration.py intervals --metric fraction --trials 500 --cells   (every cell, smaller)
 
+The constants behind the default are options, to see what another value does:
+
+    python tests/bench/measure_calibration.py intervals --metric fraction --rollouts 8 --tasks 5 8 --freedom-power 2
+    python tests/bench/measure_calibration.py intervals --metric pass@1 --rollouts 1 --tasks 8 --freedom-gain 1e9
+    python tests/bench/measure_calibration.py intervals --metric pass^4 --rollouts 8 --tasks 10 200 --model-share 0
+
 Intervals: every kind in every cell of difficulty x tasks x rollouts x metric. The default is held to two criteria: no
 cell under 93 % coverage, and a mean width of at most 1.15 x that of the narrowest other kind that reaches 93 % in the
 cell. Beside the seven difficulties of the criteria stand eight others, on which nothing was chosen: they show what the
@@ -19,14 +25,15 @@ from __future__ import annotations
 import argparse
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import stats
 from scipy.special import comb, ndtr, ndtri, stdtrit
 
-from whileai_measure.defaults import MODEL_SHARE, SMALL_TASKS
+from whileai_measure.defaults import FREEDOM_GAIN, FREEDOM_POWER, MODEL_SHARE, SMALL_TASKS
 from whileai_measure.design import limits
 from whileai_measure.intervals import effective_wilson
 
@@ -98,13 +105,29 @@ def sample(rng: Any, metric: str, p: Any, k: int) -> tuple[Any, Any, Any, float 
     return x, top, expected, None
 
 
-def default(x: Any, ceiling: Any, expected: Any) -> tuple[Any, Any]:
+@dataclass(frozen=True)
+class Constants:
+    """The constants behind the default interval."""
+
+    model_share: float = MODEL_SHARE.value
+    freedom_power: float = FREEDOM_POWER.value
+    freedom_gain: float = FREEDOM_GAIN.value
+
+
+def default(x: Any, ceiling: Any, expected: Any, using: Constants = Constants()) -> tuple[Any, Any]:
     """Return the default interval of each trial."""
     tasks = x.shape[1]
     seen = x.var(axis=1, ddof=1) / tasks
     seen = np.where(seen < 1e-15, 0.0, seen)
-    variance = seen + MODEL_SHARE.value * np.maximum(0.0, expected - seen)
-    low, high, _ = effective_wilson(x.mean(axis=1), variance, tasks, ceiling=ceiling)
+    variance = seen + using.model_share * np.maximum(0.0, expected - seen)
+    low, high, _ = effective_wilson(
+        x.mean(axis=1),
+        variance,
+        tasks,
+        ceiling=ceiling,
+        freedom_power=using.freedom_power,
+        freedom_most=using.freedom_gain,
+    )
     return low, high
 
 
@@ -154,15 +177,18 @@ def distinct(x: Any) -> tuple[Any, Any]:
     return first, which.ravel()
 
 
-def cell(metric: str, k: int, tasks: int, name: str, draw: Any, trials: int, draws: int) -> dict[str, Any]:
+def cell(
+    metric: str, k: int, tasks: int, name: str, trials: int, draws: int, using: Constants
+) -> dict[str, tuple[float, float]]:
     """Return coverage and mean width of every kind in one cell."""
     rng = np.random.default_rng([len(metric), k, tasks, *name.encode()])
-    x, ceiling, expected, _ = sample(rng, metric, draw(rng, (trials, tasks)), k)
-    low, high = default(x, ceiling, expected)
-    few = max(1000, trials // 4)
-    first, which = distinct(x[:few])
+    x, ceiling, expected, _ = sample(rng, metric, {**DIFFICULTY, **ELSEWHERE}[name](rng, (trials, tasks)), k)
+    low, high = default(x, ceiling, expected, using)
+    first, which = distinct(x)
+    parts = [others(x[i], (low[i], high[i]), draws, rng) for i in np.array_split(first, -(-len(first) // 2000))]
     kinds: Arrays = {"wilson": (low, high)}
-    for kind, (a, b) in others(x[first], (low[first], high[first]), draws, rng).items():
+    for kind in OTHERS:
+        a, b = (np.concatenate([part[kind][side] for part in parts]) for side in (0, 1))
         kinds[kind] = a[which], b[which]
     true = truth(name, metric)
     return {
@@ -171,23 +197,23 @@ def cell(metric: str, k: int, tasks: int, name: str, draw: Any, trials: int, dra
     }
 
 
-def intervals(metrics: Sequence[str], trials: int, draws: int, cells: bool) -> None:
+def intervals(args: argparse.Namespace) -> None:
     """Print the study of the intervals as Markdown."""
-    began = time.perf_counter()
+    began, trials = time.perf_counter(), args.trials or 8000
+    using = Constants(args.model_share, args.freedom_power, args.freedom_gain)
     table: Table = defaultdict(dict)
-    for metric in metrics:
-        for k in ROLLOUTS:
+    for metric in args.metric:
+        for k in args.rollouts:
             if metric in ("pass^4", "pass@4") and k < 4:
                 continue
-            for tasks in TASKS:
-                for name, draw in {**DIFFICULTY, **ELSEWHERE}.items():
-                    table[metric, k, tasks][name] = cell(metric, k, tasks, name, draw, trials, draws)
+            for tasks in args.tasks:
+                for name in (*DIFFICULTY, *ELSEWHERE):
+                    table[metric, k, tasks][name] = cell(metric, k, tasks, name, trials, args.draws, using)
     print_lowest(table)
-    print_widths(table, cells)
+    print_widths(table, args.cells)
     print_elsewhere(table)
     print(
-        f"\n{', '.join(metrics)}: {trials} trials a cell ({max(1000, trials // 4)} for the other kinds), {draws} "
-        f"resamples, {time.perf_counter() - began:.0f} s."
+        f"\n{', '.join(args.metric)}: {trials} trials a cell, {args.draws} resamples,  {time.perf_counter() - began:.0f} s."
     )
 
 
@@ -252,7 +278,7 @@ def print_elsewhere(table: Table) -> None:
         print(f"| {metric} | {k} | {tasks} | {cells} |")
 
 
-def rejects(d: Any, draws: int = 1999, exact: int = 10) -> float:
+def rejects(d: Any, draws: int = 4999, exact: int = 10) -> float:
     """Return how often the sign-flip test of `compare` rejects, over trials, shape (trials, tasks).
 
     The same test as `sign_flips`, written for many trials at once: one set of sign patterns, as a matrix product.
@@ -332,7 +358,7 @@ def comparison(trials: int) -> None:
         own, rest = rejected(mixed, max(1, 200 // tasks), trials, tasks, 4, [13])
         print(f"| {tasks} | {own:.3f} | {rest['paired t']:.3f} | {rest['stratified (CMH)']:.3f} |")
     print(
-        f"\n{trials} trials a cell under the null, {trials} x 200 / tasks for power, 1,999 sign patterns, "
+        f"\n{trials} trials a cell under the null, {trials} x 200 / tasks for power, 4,999 sign patterns, "
         f"{time.perf_counter() - began:.0f} s."
     )
 
@@ -361,14 +387,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("study", nargs="?", default="both", choices=("intervals", "compare", "both"))
     parser.add_argument("--metric", nargs="+", default=METRICS, choices=METRICS, help="metrics of the intervals")
+    parser.add_argument("--tasks", nargs="+", type=int, default=TASKS, help="numbers of tasks of the intervals")
+    parser.add_argument("--rollouts", nargs="+", type=int, default=ROLLOUTS, help="rollouts per task of the intervals")
+    parser.add_argument("--model-share", type=float, default=MODEL_SHARE.value, help="as in mean_interval")
+    parser.add_argument("--freedom-power", type=float, default=FREEDOM_POWER.value, help="as in mean_interval")
+    parser.add_argument("--freedom-gain", type=float, default=FREEDOM_GAIN.value, help="freedom_most of mean_interval")
     parser.add_argument("--trials", type=int, default=None, help="simulated evaluations a cell")
     parser.add_argument("--draws", type=int, default=999, help="bootstrap resamples")
     parser.add_argument("--cells", action="store_true", help="print every cell")
     args = parser.parse_args()
     if args.study in ("intervals", "both"):
-        intervals(args.metric, args.trials or 8000, args.draws, args.cells)
+        intervals(args)
     if args.study in ("compare", "both"):
-        comparison(args.trials or 2000)
+        comparison(args.trials or 3000)
 
 
 if __name__ == "__main__":

@@ -20,20 +20,21 @@ FREEDOM_POWER = Sourced(
     4.0,
     "the t quantile has (units - 1) / (1 - known^this) degrees of freedom, known being how near the effective size is "
     "to that of exchangeable rollouts",
-    "measurement: tests/bench/measure_calibration.py; with 2 the fractions of Beta(1,9) with 8 rollouts cover 0.929 at "
-    "5 and 8 tasks, with 4 they cover 0.934 and 0.935",
+    "measurement: tests/bench/measure_calibration.py; with 2 the fractions of Beta(1,9) with 8 rollouts cover 0.932 at "
+    "5 and 8 tasks, with 4 they cover 0.937 and 0.938",
 )
 FREEDOM_GAIN = Sourced(
     2.0,
     "most times as many degrees of freedom as units - 1 (from 10 units on, a fifth of the units)",
-    "measurement: tests/bench/measure_calibration.py; without a limit pass@1 of 8 tasks with one rollout covers 0.923",
+    "measurement: tests/bench/measure_calibration.py; without a limit pass@1 of 8 tasks with one rollout covers"
+    " 0.925 at Beta(.5,.5)",
 )
 MODEL_SHARE = Sourced(
     0.25,
     "weight of the fitted beta-binomial's variance of pass^k and pass@k beside the variance seen, where it is larger: "
     "rare tasks carry the value, and the sample often lacks them",
-    "measurement: tests/bench/measure_calibration.py; without it pass^4 of Beta(1,9) at 200 tasks covers 0.917, of "
-    "Beta(2,2) at 10 tasks 0.929; with it 0.979 and 0.949",
+    "measurement: tests/bench/measure_calibration.py; without it pass^4 of 8 rollouts covers 0.916 at Beta(1,9) and 200 "
+    "tasks, 0.911 at Beta(2,2) and 10 tasks; with it 0.980 and 0.934",
 )
 BOOTSTRAP_DRAWS = Sourced(
     2000,

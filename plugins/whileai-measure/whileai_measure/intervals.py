@@ -228,6 +228,8 @@ def effective_wilson(
     confidence: float = CONFIDENCE.value,
     exact_end: float = EXACT_END.value,
     small: int = SMALL_TASKS.value,
+    freedom_power: float = FREEDOM_POWER.value,
+    freedom_most: float = FREEDOM_GAIN.value,
 ) -> tuple[Any, Any, Any]:
     """Return the default interval from moments, elementwise: low, high, effective sample size.
 
@@ -245,6 +247,8 @@ def effective_wilson(
         confidence: Level.
         exact_end: Effective passes (fails) up to which the bound at that end is exact.
         small: Below this many units the t quantile has `units - 1` degrees of freedom; from it on see `freedom_gain`.
+        freedom_power: `power` of `freedom_gain`.
+        freedom_most: `most` of `freedom_gain`.
 
     Source: Wilson 1927; Korn and Graubard 1998 (effective size and t quantile of a clustered design); Brown, Cai and
     DasGupta 2001 (the bound near an end).
@@ -263,7 +267,8 @@ def effective_wilson(
     room = np.maximum(top, floor) - floor  # between whole units that pass or fail, and exchangeable rollouts
     with np.errstate(divide="ignore", invalid="ignore"):
         known = np.where(room > 1e-9 * floor, (n - floor) / room, 1.0)
-    q = t_quantile(floor, confidence, freedom_gain(known, floor, small=small))
+    gain = freedom_gain(known, floor, small=small, power=freedom_power, most=freedom_most)
+    q = t_quantile(floor, confidence, gain)
     low, high = wilson(mean, n, q)
     last = exact_end + 1e-9  # 3 fails of 20 are 3.0000000000000004 as (1 - mean) * n
     near_low, near_high = (mean < 0.5) & (mean * n <= last), (mean > 0.5) & ((1 - mean) * n <= last)
@@ -328,6 +333,8 @@ def mean_interval(
     seed: int = SEED.value,
     small: int = SMALL_TASKS.value,
     exact_end: float = EXACT_END.value,
+    freedom_power: float = FREEDOM_POWER.value,
+    freedom_most: float = FREEDOM_GAIN.value,
     rollouts: float | None = None,
 ) -> Estimate:
     """Return the mean of bounded task values with an interval over tasks.
@@ -347,6 +354,8 @@ def mean_interval(
         seed: Seed of the resampling.
         small: Below this many units the ceiling is `rollouts`, and the t quantile has `units - 1` degrees of freedom.
         exact_end: Effective passes (fails) up to which the bound at that end is exact.
+        freedom_power: `power` of `freedom_gain`.
+        freedom_most: `most` of `freedom_gain`.
         rollouts: Rollouts that the values rest on; ceiling where nothing varies.
 
     Returns:
@@ -375,6 +384,8 @@ def mean_interval(
             confidence=confidence,
             exact_end=exact_end,
             small=small,
+            freedom_power=freedom_power,
+            freedom_most=freedom_most,
         )
         return Estimate(m.mean, float(low), float(high), n, m.units, float(size), "wilson", confidence)
     if kind in ("t", "logit"):
