@@ -307,7 +307,7 @@ def test_fixed_wordings_are_told_from_chance_runs():
     found = phrase_matrix(texts, group, longest=4, support=8.0, at_most=4000, cohesion=0.5)
     kinds = {name: CLASSES[k] for name, k in zip(found.names, found.kind.tolist(), strict=True)}
     assert [name for name, kind in kinds.items() if kind == "fixed"] == ["as carefully verified above"]
-    assert {"word", "loose"} < set(kinds.values())
+    assert {"words", "loose"} < set(kinds.values())
     dense = found.matrix.toarray()
     assert (dense[:, found.names.index("as carefully verified above")] == np.arange(400) % 2).all()
 
@@ -336,8 +336,8 @@ def test_the_place_of_a_choice(text, place):
 
 def test_the_budget_is_an_argument():
     rows = rows_of(1, tasks=30, plant=phrase_hack)
-    with pytest.raises(ParameterError, match="did you mean 'phrases'"):
-        hack_scan(rows, budget={"phrase": 1.0})
+    with pytest.raises(ParameterError, match="did you mean 'words'"):
+        hack_scan(rows, budget={"word": 1.0})
     with pytest.raises(ParameterError):
-        hack_scan(rows, budget={"phrases": 0.0})
-    assert hack_scan(rows, budget={"phrases": 50.0}).features[0].found
+        hack_scan(rows, budget={"fixed": 0.0})
+    assert hack_scan(rows, budget={"fixed": 50.0}).features[0].found

@@ -38,6 +38,7 @@ class Comparer:
         share: Share of words for a near hit.
         run: Words per shared run.
         spans: Spans kept per hit.
+        template_share: Share of words that must be shared once numbers and names are left out, for a template hit.
     """
 
     def __init__(
@@ -50,9 +51,10 @@ class Comparer:
         share: float,
         run: int,
         spans: int,
+        template_share: float = TEMPLATE_SHARE.value,
     ) -> None:
         self.index, self.against, self.texts, self.boiler = index, against, texts, boiler
-        self.share, self.run, self.spans = share, run, spans
+        self.share, self.run, self.spans, self.template_share = share, run, spans, template_share
         self._store = Store(texts.values())
         self._line = {number: line for line, number in enumerate(texts)}
         self._code: dict[int, bool] = {}
@@ -95,7 +97,7 @@ class Comparer:
 
     def _only_names_differ(self, covered: BOOL, bare: float) -> bool:
         """Return whether the skeletons agree where the texts do not."""
-        return bare >= 1.0 or (bare > float(covered.mean()) and bare >= TEMPLATE_SHARE.value)
+        return bare >= 1.0 or (bare > float(covered.mean()) and bare >= self.template_share)
 
     def _code_near(self, number: int, own: int) -> bool:
         mine, theirs = tokenize([self.against[own]], code=True), tokenize([self.texts[number]], code=True)

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from whileai_guard._permute import shared_variance, total_spread
 from whileai_guard._phrases import CLASSES, Phrases, phrase_matrix
-from whileai_guard.defaults import BUDGET, COHESION, CONJUNCTION_PARTS, MORE_SHARE, PHRASE_BUDGET
+from whileai_guard.defaults import BUDGET, COHESION, CONJUNCTION_PARTS, MORE_SHARE
 from whileai_guard.features import EITHER_WAY, GROUPS, PRESENCE, row_features
 
 F64 = NDArray[np.float64]
@@ -52,6 +52,9 @@ def build(
     support: float,
     at_most: int,
     budget: Mapping[str, float] = BUDGET.value,
+    cohesion: float = COHESION.value,
+    more_share: float = MORE_SHARE.value,
+    conjunction_parts: int = CONJUNCTION_PARTS.value,
 ) -> Design:
     """Return the design matrix; nothing in it depends on the rewards.
 
@@ -66,6 +69,9 @@ def build(
         support: Least within-task sum of squares of a phrase or conjunction.
         at_most: Phrases kept at most.
         budget: Share of the error budget of each group of features, relative.
+        cohesion: Share of its parts' occurrences from which a phrase is a fixed wording.
+        more_share: Share of a feature's budget for more of it being paid.
+        conjunction_parts: Presence features that are paired.
     """
     named, names = _named(rows, texts, extra)
     alive = np.flatnonzero(total_spread(named, group) > 1e-9)
@@ -73,18 +79,20 @@ def build(
     parts, labels = [named], list(names)
     shares = [_named_shares(names, named, group, budget)]
     if phrases and texts:
-        found = phrase_matrix(texts, group, longest=longest, support=support, at_most=at_most, cohesion=COHESION.value)
+        found = phrase_matrix(texts, group, longest=longest, support=support, at_most=at_most, cohesion=cohesion)
         parts.append(found.matrix)
         labels += [f"phrase: {w}" for w in found.names]
-        shares.append(_phrase_shares(found, budget["phrases"]))
+        shares.append(_phrase_shares(found, budget))
     if conjunctions:
-        pairs, pair_names = _conjunctions(sparse.csr_matrix(sparse.hstack(parts)), labels, group, support)
+        pairs, pair_names = _conjunctions(
+            sparse.csr_matrix(sparse.hstack(parts)), labels, group, support, conjunction_parts
+        )
         parts.append(pairs)
         labels += pair_names
         shares.append(np.full(len(pair_names), budget["conjunctions"] / max(1, len(pair_names))))
     matrix = sparse.csr_matrix(sparse.hstack(parts)) if labels else sparse.csr_matrix((len(rows), 0))
     presence = np.array([i >= len(names) or label.startswith(PRESENCE) for i, label in enumerate(labels)], np.bool_)
-    more = np.where([label.startswith(EITHER_WAY) for label in labels], 0.5, MORE_SHARE.value)
+    more = np.where([label.startswith(EITHER_WAY) for label in labels], 0.5, more_share)
     share = np.concatenate(shares)
     return Design(
         matrix, labels, share * np.where(presence, 1.0, more), share * np.where(presence, 0.0, 1 - more), presence
@@ -135,25 +143,25 @@ def _named_shares(names: Sequence[str], named: sparse.csr_matrix, group: I64, bu
     return np.asarray(shared_variance(named, group) @ own, np.float64) if names else own
 
 
-def _phrase_shares(found: Phrases, budget: float) -> F64:
+def _phrase_shares(found: Phrases, budget: Mapping[str, float]) -> F64:
     """Return the share of each phrase: that of its class, in proportion to how much it varies within tasks."""
     out = np.zeros(len(found.names))
     for kind, name in enumerate(CLASSES):
         members = found.kind == kind
         weight = np.sqrt(found.spread) if name == "fixed" else found.spread
-        out[members] = budget * PHRASE_BUDGET.value[name] * weight[members] / max(weight[members].sum(), 1e-300)
+        out[members] = budget[name] * weight[members] / max(weight[members].sum(), 1e-300)
     return out
 
 
 def _conjunctions(
-    matrix: sparse.csr_matrix, labels: Sequence[str], group: I64, support: float
+    matrix: sparse.csr_matrix, labels: Sequence[str], group: I64, support: float, parts: int
 ) -> tuple[sparse.csr_matrix, list[str]]:
     """Return products of the pairs of the zero-one features that vary most within tasks."""
     flags = [i for i, name in enumerate(labels) if name.startswith((*PRESENCE, "phrase: "))]
     if len(flags) < 2:
         return sparse.csr_matrix((matrix.shape[0], 0)), []
     binary = sparse.csr_matrix((matrix[:, flags] > 0).astype(np.float64))
-    chosen = sorted(np.argsort(-total_spread(binary, group), kind="stable")[: CONJUNCTION_PARTS.value].tolist())
+    chosen = sorted(np.argsort(-total_spread(binary, group), kind="stable")[:parts].tolist())
     first, second = (list(side) for side in zip(*combinations(chosen, 2), strict=True))
     joined = sparse.csr_matrix(binary[:, first].multiply(binary[:, second]))
     keep = np.flatnonzero(total_spread(joined, group) >= support)

@@ -140,6 +140,7 @@ class Index(Store):
         n: Consecutive words that make a pair worth a close look.
         short: Least words of a short text that is found inside longer ones.
         unspaced_factor: Characters that weigh as a word in scripts without spaces.
+        shorter_runs: Texts of few words are found by runs of their words over this.
     """
 
     def __init__(
@@ -149,6 +150,7 @@ class Index(Store):
         n: int = NEAR_WORDS.value,
         short: int = SHORT_WORDS.value,
         unspaced_factor: int = UNSPACED_FACTOR.value,
+        shorter_runs: int = SHORTER_RUNS.value,
     ) -> None:
         super().__init__(texts)
         self.skeleton_hash = sequence_hash(self.skeleton, self.offsets)
@@ -156,7 +158,7 @@ class Index(Store):
         counts = np.concatenate([[0], np.cumsum(self.unspaced)])
         share = (counts[self.offsets[1:]] - counts[self.offsets[:-1]]) / np.maximum(lengths, 1)
         self.factor: I64 = np.where(share > 0.5, unspaced_factor, 1).astype(np.int64)
-        self.n, self.short = n, short
+        self.n, self.short, self.shorter_runs = n, short, shorter_runs
         self.texts_seen = 0
         # Equal evaluation texts are one text: a benchmark that repeats a prompt must not look like boilerplate.
         _, first = np.unique(self.doc_hash, return_index=True)
@@ -179,7 +181,7 @@ class Index(Store):
             same = self.distinct & (self.factor == factor)
             long_enough = same & (self.lengths >= self.n * factor)
             # Few words leave few long runs once some are changed, so a text of few words is found by shorter runs.
-            words = np.clip(self.lengths // (factor * SHORTER_RUNS.value), min(self.short, self.n), self.n)
+            words = np.clip(self.lengths // (factor * self.shorter_runs), min(self.short, self.n), self.n)
             for n in sorted(set(words[long_enough].tolist())):
                 yield self._gram_group(np.flatnonzero(long_enough & (words == n)), n * factor, False)
             for length in range(self.short * factor, self.n * factor):

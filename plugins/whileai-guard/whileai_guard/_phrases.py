@@ -23,7 +23,8 @@ F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
 
-CLASSES = ("word", "loose", "fixed")
+CLASSES = ("words", "loose", "fixed")
+"""Classes of phrases: single words, runs that come about by chance, fixed wordings."""
 
 
 @dataclass(frozen=True)

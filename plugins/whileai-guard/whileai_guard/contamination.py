@@ -41,8 +41,10 @@ from whileai_guard.defaults import (
     NEAR_SHARE,
     NEAR_WORDS,
     SHORT_WORDS,
+    SHORTER_RUNS,
     SIMILARITY,
     SPANS,
+    TEMPLATE_SHARE,
     UNSPACED_FACTOR,
 )
 from whileai_kernel.errors import ParameterError, unknown_name
@@ -67,6 +69,8 @@ def decontaminate(
     unspaced_factor: int = UNSPACED_FACTOR.value,
     boilerplate_texts: int = BOILERPLATE_TEXTS.value,
     candidate_share: float = CANDIDATE_SHARE.value,
+    shorter_runs: int = SHORTER_RUNS.value,
+    template_share: float = TEMPLATE_SHARE.value,
     embedder: Embedder | str | None = None,
     similarity: float = SIMILARITY.value,
     spans: int = SPANS.value,
@@ -88,6 +92,8 @@ def decontaminate(
         unspaced_factor: Characters that weigh as a word in scripts without spaces.
         boilerplate_texts: Distinct texts on each side from which a shared run is boilerplate.
         candidate_share: Share of words in runs of `n` for a close look.
+        shorter_runs: A text of few words is looked at closely from shared runs of its words over this.
+        template_share: Share of words that must be shared without numbers and names, for a template hit.
         embedder: Texts to vectors (`n x d`), or the registered name of one, for the semantic rule; `None` skips it.
         similarity: Cosine similarity for a semantic hit.
         spans: Matched spans shown per hit.
@@ -101,17 +107,19 @@ def decontaminate(
     for rule in drop:
         if rule not in RULES:
             unknown_name("rule", rule, RULES)
-    _check(n, share, run, short, similarity)
+    _check(n, share, min(run, shorter_runs), short, similarity)
     evals = Against(open_items(against, against_fields or fields))
     train = open_items(rows, fields)
-    index = Index(evals.texts, n=n, short=short, unspaced_factor=unspaced_factor)
+    index = Index(evals.texts, n=n, short=short, unspaced_factor=unspaced_factor, shorter_runs=shorter_runs)
     books = _Books()
     for block in blocks(_new_texts(train, books, evals)):
         index.scan(block)
     pairs, short_pairs, boiler = index.candidates(candidate_share=candidate_share, boilerplate_texts=boilerplate_texts)
     wanted = {p.text for p in pairs} | {t for t, _ in (*short_pairs, *index.exact_hits, *index.template_hits)}
     texts = train.fetch({number: books.one_user(number) for number in sorted(wanted)})
-    comparer = Comparer(index, evals.texts, texts, boiler, share=share, run=run, spans=spans)
+    comparer = Comparer(
+        index, evals.texts, texts, boiler, share=share, run=run, spans=spans, template_share=template_share
+    )
     every = [*index.exact_hits, *short_pairs, *((p.text, p.against) for p in pairs)]
     common = _common_messages(index, evals, books, every, boilerplate_texts)
     index.exact_hits = [hit for hit in index.exact_hits if hit[1] not in common]
@@ -125,7 +133,7 @@ def decontaminate(
 
 def _check(n: int, share: float, run: int, short: int, similarity: float) -> None:
     if n < 1 or run < 1 or short < 1:
-        raise ParameterError("n, run and short must be at least 1", fix="leave them out for the defaults")
+        raise ParameterError("n, run, short and shorter_runs must be at least 1", fix="leave them out for the defaults")
     if not 0.0 < share <= 1.0 or not -1.0 <= similarity <= 1.0:
         raise ParameterError("share must lie in (0, 1] and similarity in [-1, 1]", fix="pass share=0.8")
 

@@ -31,8 +31,11 @@ from whileai_guard._scan_report import Feature, ScanReport
 from whileai_guard._second import Gold, Second, second_opinion
 from whileai_guard.defaults import (
     BUDGET,
+    COHESION,
+    CONJUNCTION_PARTS,
     EXHAUSTED_SHARE,
     MIN_MIXED_TASKS,
+    MORE_SHARE,
     PHRASE_SUPPORT,
     PHRASE_WORDS,
     PHRASES,
@@ -67,6 +70,9 @@ def hack_scan(
     phrase_support: float = PHRASE_SUPPORT.value,
     at_most: int = PHRASES.value,
     budget: Mapping[str, float] = BUDGET.value,
+    cohesion: float = COHESION.value,
+    more_share: float = MORE_SHARE.value,
+    conjunction_parts: int = CONJUNCTION_PARTS.value,
     min_mixed_tasks: int = MIN_MIXED_TASKS.value,
     exhausted_share: float = EXHAUSTED_SHARE.value,
     seed: int = SCAN_SEED.value,
@@ -88,6 +94,9 @@ def hack_scan(
         phrase_support: Least within-task variation of a phrase.
         at_most: Phrases kept at most.
         budget: Relative share of the error budget of each group of features; groups left out keep their default.
+        cohesion: Share of its parts' occurrences from which a phrase is a fixed wording.
+        more_share: Share of a feature's budget for more of it being paid, the rest for less.
+        conjunction_parts: Presence features that are paired, the most varying ones.
         min_mixed_tasks: Fewer tasks with differing rewards are no basis for a verdict.
         exhausted_share: Share of tasks that always pass from which the pool is exhausted.
         seed: Seed of the permutations.
@@ -125,6 +134,9 @@ def hack_scan(
         support=phrase_support,
         at_most=at_most,
         budget=_budget(budget),
+        cohesion=cohesion,
+        more_share=more_share,
+        conjunction_parts=conjunction_parts,
     )
     y = rewards[usable]
     result = _beside_endorsed(design, y, group, endorsed, permutations, seed)
@@ -149,6 +161,7 @@ def hack_scan_diff(
     phrase_support: float = PHRASE_SUPPORT.value,
     at_most: int = PHRASES.value,
     budget: Mapping[str, float] = BUDGET.value,
+    cohesion: float = COHESION.value,
     seed: int = SCAN_SEED.value,
 ) -> ScanReport:
     """Say what an update moved the policy toward: features that tell `after` from `before` on the same tasks.
@@ -164,6 +177,7 @@ def hack_scan_diff(
         phrase_support: Least within-task variation of a phrase.
         at_most: Phrases kept at most.
         budget: Relative share of the error budget of each group of features; groups left out keep their default.
+        cohesion: Share of its parts' occurrences from which a phrase is a fixed wording.
         seed: Seed of the permutations.
 
     Returns:
@@ -198,6 +212,7 @@ def hack_scan_diff(
         support=phrase_support,
         at_most=at_most,
         budget=_budget(budget),
+        cohesion=cohesion,
     )
     # A drift can go either way for every feature.
     each = (design.up + design.down) / 2
