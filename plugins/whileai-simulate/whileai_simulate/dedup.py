@@ -186,14 +186,16 @@ class NearDuplicates:
         fewest, most = (int(self._spread * size + 1e-9) + 1 for size in (len(grams), largest))
         keys = []
         for buckets in range(fewest, most + 1):
-            sums = [0] * buckets
+            sums = [buckets + number * 4096 for number in range(buckets)]  # what tells the buckets apart
             for gram in grams:
-                sums[gram % buckets] += gram
-            keys += [hash((buckets, number, total)) for number, total in enumerate(sums)]
+                sums[gram % buckets] += gram << 24
+            keys += map(hash, sums)
         return keys
 
     def _grams(self, words: list[str]) -> set[int]:
         """Return the shingles as numbers."""
         # `hash` differs between processes, and the answer does not: it is exact however the shingles are dealt.
+        if self.n == 3 and len(words) >= 3:
+            return {hash(run) & _MASK for run in zip(words, words[1:], words[2:], strict=False)}
         n = min(self.n, len(words))
         return {hash(run) & _MASK for run in zip(*(words[i:] for i in range(n)), strict=False)} or {0}

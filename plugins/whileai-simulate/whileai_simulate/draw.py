@@ -20,12 +20,13 @@ __all__ = ["Draw", "hash64"]
 T = TypeVar("T")
 _MASK = (1 << 64) - 1
 _UNIT = 1.0 / (1 << 53)
+_from_bytes = int.from_bytes
 
 
 def hash64(*parts: object) -> int:
     """Return a 64-bit hash of the text of the parts; the same in every process (`hash` is not)."""
-    text = "\x1f".join(map(str, parts))
-    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
+    text = "\x1f".join([str(part) for part in parts])
+    return _from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
 
 
 class Draw:

@@ -59,20 +59,21 @@ def _pools(locale: str = "en_US") -> tuple[list[str], list[str], list[str]]:
 def make_person(draw: Draw, locale: str = "en_US") -> Record:
     """Return a profile whose parts agree: the email carries the name, the zip code belongs to the city."""
     firsts, lasts, streets = _pools(locale)
-    first, last = draw.choice(firsts), draw.choice(lasts)
-    city, state, zip3 = draw.choice(CITIES)
-    digits = draw.between(1000, 9999)
+    choice, below = draw.choice, draw.below
+    first, last = choice(firsts), choice(lasts)
+    city, state, zip3 = choice(CITIES)
+    digits = 1000 + below(9000)
     plain = _letters(last)
     return {
         "first_name": first,
         "last_name": last,
-        "email": f"{first.lower()}.{plain}{digits % 100}@{draw.choice(_MAILS)}",
-        "phone": f"+1-555-{draw.between(100, 999)}-{digits}",
-        "address1": f"{draw.between(12, 980)} {draw.choice(streets)}",
-        "address2": f"Apt {draw.between(1, 48)}" if draw.below(2) else "",
+        "email": f"{first.lower()}.{plain}{digits % 100}@{choice(_MAILS)}",
+        "phone": f"+1-555-{100 + below(900)}-{digits}",
+        "address1": f"{12 + below(969)} {choice(streets)}",
+        "address2": f"Apt {1 + below(48)}" if below(2) else "",
         "city": city,
         "state": state,
-        "zip": f"{zip3}{draw.between(1, 99):02}",
+        "zip": f"{zip3}{1 + below(99):02}",
         "country": "USA",
     }
 

@@ -62,11 +62,13 @@ class Tally:
                 self.fired[kind] += 1
         for label in row.get("seeded") or ():
             self.seeded[label] += 1
-        self.ended[row.get("ended_by", "agent")] += 1
-        tools = self.tools
+        ended, tools = self.ended, self.tools
+        how = row.get("ended_by", "agent")
+        ended[how] = ended.get(how, 0) + 1  # a Counter's own default costs a call of Python
         for call in row["world_log"]["calls"]:
             if call["effect"] != "found":
-                tools[call["tool"]] += 1
+                name = call["tool"]
+                tools[name] = tools.get(name, 0) + 1
         if row["outcome"] == "failed":
             self.failed += 1
             error = row.get("error") or {}

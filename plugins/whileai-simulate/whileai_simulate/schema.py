@@ -25,7 +25,7 @@ from typing import Any
 
 from whileai_simulate.draw import Draw
 
-__all__ = ["problems", "resolve", "sample", "text_for_pattern", "type_of"]
+__all__ = ["fits_plainly", "problems", "resolve", "sample", "text_for_pattern", "type_of"]
 
 ALNUM = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 LOWER = "abcdefghijklmnopqrstuvwxyz"
@@ -280,6 +280,49 @@ def _is(value: Any, name: str) -> bool:
     if name == "integer" and isinstance(value, float):
         return value.is_integer()
     return isinstance(value, _TYPES.get(name, (object,)))
+
+
+_FLAT: dict[int, tuple[Mapping[str, Any], dict[str, type] | None, tuple[str, ...]]] = {}
+"""Types of the fields of flat schemas, by the schema's identity; the schema is kept so that it stays its own."""
+
+_SIMPLE: dict[str, type] = {"string": str, "integer": int, "boolean": bool}
+_SAYS_NOTHING = frozenset(
+    ["type", "title", "description", "default", "examples", "example", "x-root", "x-entity", "x-kind"]
+)
+_OF_OBJECTS = _SAYS_NOTHING | {"properties", "required", "additionalProperties", "$schema", "$defs"}
+
+
+def fits_plainly(value: dict[str, Any], schema: Mapping[str, Any]) -> bool:
+    """Whether an object certainly satisfies a flat schema and has no other fields; `problems` decides what is left.
+
+    A flat schema names its fields, each with one simple type and no bounds: those of most tools.
+    """
+    known = _FLAT.get(id(schema))
+    if known is None or known[0] is not schema:
+        if len(_FLAT) > 4096:
+            _FLAT.clear()
+        known = _FLAT[id(schema)] = (schema, _flat_types(schema), tuple(schema.get("required", ())))
+    types = known[1]
+    if types is None:
+        return False
+    for name, item in value.items():
+        if type(item) is not types.get(name):
+            return False
+    return all([name in value for name in known[2]])
+
+
+def _flat_types(schema: Mapping[str, Any]) -> dict[str, type] | None:
+    """Return the type of each field that has a simple one and no bounds, or `None` when the object itself has more."""
+    if schema.get("type", "object") != "object" or not _OF_OBJECTS.issuperset(schema):
+        return None
+    return {
+        name: _SIMPLE[part["type"]]
+        for name, part in schema.get("properties", {}).items()
+        if isinstance(part, Mapping)
+        and isinstance(part.get("type"), str)
+        and part["type"] in _SIMPLE
+        and _SAYS_NOTHING.issuperset(part)
+    }
 
 
 def problems(

@@ -21,6 +21,7 @@ from whileai_kernel.tools import as_tools
 from whileai_simulate.agents import AgentContext, Message, Reply
 from whileai_simulate.defaults import SEEDED_RATE
 from whileai_simulate.draw import Draw, hash64
+from whileai_simulate.encoding import encode as _encode
 from whileai_simulate.world import World
 
 __all__ = ["BEHAVIOURS", "HonestAgent", "ScriptedAgent", "SeededAgent", "honest_agent", "seeded_agent"]
@@ -29,7 +30,6 @@ BEHAVIOURS = ("hedging", "sycophancy", "apology", "boilerplate", "ignored_fault"
 """What the seeded agent can do on purpose, in the order in which `only=` may name them."""
 
 _RETRIES = 3
-_encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class ScriptedAgent:
@@ -180,7 +180,7 @@ _SHOWN = (
 )
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)  # errors repeat; records rarely do
 def _heard(name: str, result: str, entity: str, effect: str) -> tuple[str, bool]:
     """Return a sentence about a result, and whether the course ends here."""
     try:

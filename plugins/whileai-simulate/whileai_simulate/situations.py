@@ -38,8 +38,11 @@ class Grid:
             axes.values, strength=strength, forbidden=axes.forbidden, weights=axes.weights, seed=seed
         )
         self._asked = {axis: axes.asked(axis) for axis in axes.values}
+        self._wanted = {
+            axis: (list(asked), list(asked.values()), range(len(asked))) for axis, asked in self._asked.items()
+        }
         # By axis and number of the value: the axes and numbers that cannot stand beside it.
-        at = {axis: {v: i for i, v in enumerate(values)} for axis, values in axes.values.items()}
+        at = self._at = {axis: {v: i for i, v in enumerate(values)} for axis, values in axes.values.items()}
         self._excluded: dict[tuple[str, int], list[tuple[str, int]]] = {}
         for a, va, b, vb in axes.forbidden:
             if va in at.get(a, ()) and vb in at.get(b, ()):
@@ -54,16 +57,16 @@ class Grid:
             rows = most_covering_first(rows, self.count, self._liking)[: self.count]
         else:
             rows = Draw(self.seed, "order").shuffled(rows)
-        counts = {axis: dict.fromkeys(values, 0) for axis, values in self.axes.values.items()}
+        counts = {axis: [0] * len(values) for axis, values in self.axes.values.items()}
         for row in rows:
             for axis, value in row.items():
-                counts[axis][value] += 1
+                counts[axis][self._at[axis][value]] += 1
             yield row
         draw = Draw(self.seed, "fill")
         for n in range(len(rows), self.count):
             row = self._fill(counts, n, draw)
             for axis, value in row.items():
-                counts[axis][value] += 1
+                counts[axis][self._at[axis][value]] += 1
             yield row
 
     def _few_off_topic(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -78,23 +81,24 @@ class Grid:
     def _liking(self, row: dict[str, Any]) -> float:
         return sum(self._asked[axis][value] for axis, value in row.items())
 
-    def _fill(self, counts: dict[str, dict[Any, int]], n: int, draw: Draw) -> dict[str, Any]:
+    def _fill(self, counts: dict[str, list[int]], n: int, draw: Draw) -> dict[str, Any]:
         """Draw a row whose values are those most behind their wanted share, with some noise."""
         scale = n + 2
         for _ in range(50):
             row: dict[str, Any] = {}
             barred: dict[str, set[int]] = {}
-            for axis, asked in self._asked.items():
-                values, shares, got = list(asked), list(asked.values()), list(counts[axis].values())
-                open_ones: Sequence[int] = range(len(values))
+            for axis, (values, shares, everything) in self._wanted.items():
+                got = counts[axis]
+                open_ones: Sequence[int] = everything
                 if axis in barred:
                     open_ones = [i for i in open_ones if i not in barred[axis]]
                     if not open_ones:
                         break
                     shares, got = [shares[i] for i in open_ones], [got[i] for i in open_ones]
                 # The square keeps what is far behind ahead of what is nearly there, and 0.02 keeps all possible.
-                behind = [a * scale - c for a, c in zip(shares, got, strict=True)]
-                weights = [(b * b if b > 0 else 0.0) + 0.02 * a for a, b in zip(shares, behind, strict=True)]
+                weights = [
+                    (b * b if (b := a * scale - c) > 0 else 0.0) + 0.02 * a for a, c in zip(shares, got, strict=True)
+                ]
                 if sum(weights) <= 0:
                     weights = [1.0] * len(weights)
                 chosen = draw.weighted(open_ones, weights)

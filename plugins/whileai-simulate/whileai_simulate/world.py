@@ -26,19 +26,19 @@ from typing import Any, TypeVar, cast
 from whileai_kernel.errors import ParameterError
 from whileai_simulate.arithmetic import arithmetic
 from whileai_simulate.draw import Draw
+from whileai_simulate.encoding import encode as _encode
 from whileai_simulate.entities import Domain, ToolInfo
 from whileai_simulate.facts import fact_of
 from whileai_simulate.faults import Fault, fault_result
 from whileai_simulate.lexicon import CLOSED_STATUSES, label, participle, words_of
 from whileai_simulate.records import Record, flat, make_id
-from whileai_simulate.schema import problems
+from whileai_simulate.schema import fits_plainly, problems
 from whileai_simulate.waiting import wait
 
 __all__ = ["UNKNOWN_NOTE", "World", "WorldClosedError", "is_partial", "is_unknown", "partly"]
 
 T = TypeVar("T")
 _REOPENING = frozenset({"reopen", "restore", "reactivate", "activate", "unarchive"})
-_encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class WorldClosedError(RuntimeError):
@@ -202,9 +202,7 @@ class World:
             return self.note(name, None, "unknown_tool", _error(f"there is no tool named {name}"))
         if not isinstance(arguments, dict):
             return self.note(name, None, "invalid", _error("arguments must be a JSON object"))
-        found = problems(arguments, info.tool.parameters)
-        known = info.tool.parameters.get("properties", {})
-        found += [f"{a} is not a parameter" for a in arguments if a not in known and not _open(info)]
+        found = [] if fits_plainly(arguments, info.tool.parameters) else _invalid(info, arguments)
         if found:
             return self.note(name, arguments, "invalid", _error(f"invalid arguments: {'; '.join(found[:3])}"))
         fault = self._fault(name)
@@ -467,6 +465,13 @@ class World:
         if "transfer" in info.name or "escalate" in info.name:
             return self.note(info.name, arguments, "done", _encode("Transfer successful"))
         return self.note(info.name, arguments, "done", _encode({"status": "ok"}))
+
+
+def _invalid(info: ToolInfo, arguments: dict[str, Any]) -> list[str]:
+    known = info.tool.parameters.get("properties", {})
+    return problems(arguments, info.tool.parameters) + [
+        f"{a} is not a parameter" for a in arguments if a not in known and not _open(info)
+    ]
 
 
 def _open(info: ToolInfo) -> bool:
