@@ -212,9 +212,8 @@ def intervals(args: argparse.Namespace) -> None:
     print_lowest(table)
     print_widths(table, args.cells)
     print_elsewhere(table)
-    print(
-        f"\n{', '.join(args.metric)}: {trials} trials a cell, {args.draws} resamples,  {time.perf_counter() - began:.0f} s."
-    )
+    spent = time.perf_counter() - began
+    print(f"\n{', '.join(args.metric)}: {trials} trials a cell, {args.draws} resamples, {spent:.0f} s.")
 
 
 def lowest(by: Any, kind: str, names: Any) -> float:

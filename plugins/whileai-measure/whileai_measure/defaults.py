@@ -33,8 +33,8 @@ MODEL_SHARE = Sourced(
     0.25,
     "weight of the fitted beta-binomial's variance of pass^k and pass@k beside the variance seen, where it is larger: "
     "rare tasks carry the value, and the sample often lacks them",
-    "measurement: tests/bench/measure_calibration.py; without it pass^4 of 8 rollouts covers 0.916 at Beta(1,9) and 200 "
-    "tasks, 0.911 at Beta(2,2) and 10 tasks; with it 0.980 and 0.934",
+    "measurement: tests/bench/measure_calibration.py; without it pass^4 of 8 rollouts covers 0.916 at Beta(1,9) and "
+    "200 tasks, 0.911 at Beta(2,2) and 10 tasks; with it 0.980 and 0.934",
 )
 BOOTSTRAP_DRAWS = Sourced(
     2000,
