@@ -113,9 +113,7 @@ def test_near_duplicates_against_brute_force(texts: list[str], threshold: float)
 
 
 @given(
-    texts=st.lists(
-        st.lists(st.sampled_from(["a", "b", "c", "d"]), min_size=0, max_size=6).map(" ".join), max_size=40
-    ),
+    texts=st.lists(st.lists(st.sampled_from(["a", "b", "c", "d"]), min_size=0, max_size=6).map(" ".join), max_size=40),
     threshold=st.sampled_from([0.3, 0.6, 0.9]),
     window=st.integers(1, 5),
 )
@@ -334,10 +332,18 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     words = ["--tools", str(tools), "--policy", str(policy), "--situations", "4", "--repeats", "2", "--quiet"]
     assert wai("--agent", "seeded", *words, "--out", str(out)) == 0
     assert len(out.read_text(encoding="utf-8").splitlines()) == 8
-    assert "4 tasks, 8 rollouts" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "4 tasks, 8 rollouts" in told and f"wrote 8 rows to {out}" in told
     assert wai("--agent", "honest", *words) == 0
     assert wai("--agent", "seeded", *words, "--preflight") == 0
-    assert "get_order: read, get order" in capsys.readouterr().out
+    plain = capsys.readouterr().out
+    assert "get_order: read, get order" in plain
+    assert "does nothing" not in plain
+    assert wai("--agent", "seeded", *words, "--preflight", "--judge", "simulate/outcome") == 0
+    assert "does nothing, empty: mean reward 0.00" in capsys.readouterr().out
+    assert wai("--agent", "seeded", *words, "--out", str(out)) == 0
+    told = capsys.readouterr().out
+    assert f"already finished: 8 rows in {out}" in told and "wrote" not in told
     own = tmp_path / "mine.py"
     own.write_text("def agent(message):\n    return 'ok'\n", encoding="utf-8")
     assert wai("--agent", f"{own}:agent", *words) == 0

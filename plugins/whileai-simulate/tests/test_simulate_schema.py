@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -10,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whileai_simulate.draw import Draw
-from whileai_simulate.schema import problems, sample, text_for_pattern
+from whileai_simulate.encoding import encode
+from whileai_simulate.schema import fits_plainly, problems, sample, text_for_pattern
 
 SCHEMAS: list[dict[str, Any]] = [
     {"type": "string"},
@@ -89,3 +91,65 @@ def test_agrees_with_jsonschema_on_any_value(value: Any, n: int) -> None:
 def test_text_for_a_pattern_matches_it(pattern: str) -> None:
     for i in range(50):
         assert re.search(pattern, text_for_pattern(pattern, Draw(pattern, i)))
+
+
+@given(
+    value=st.dictionaries(
+        st.sampled_from(["a", "b", "c", "x"]), st.text(max_size=3) | st.integers() | st.booleans() | st.none()
+    ),
+    parts=st.lists(
+        st.sampled_from(
+            [
+                {"type": "string"},
+                {"type": "integer", "description": "how many"},
+                {"type": "boolean"},
+                {"type": "string", "minLength": 2},
+                {"type": "integer", "minimum": 5},
+                {"type": ["string", "null"]},
+                {"enum": ["a"]},
+                {},
+            ]
+        ),
+        min_size=3,
+        max_size=3,
+    ),
+    required=st.sets(st.sampled_from(["a", "b", "c"])),
+    more=st.sampled_from([{}, {"additionalProperties": False}, {"minProperties": 2}, {"anyOf": [{"required": ["a"]}]}]),
+)
+@settings(max_examples=400, deadline=None)
+def test_what_fits_plainly_has_no_problems(
+    value: dict[str, Any], parts: list[dict[str, Any]], required: set[str], more: dict[str, Any]
+) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = {
+        "type": "object",
+        "properties": dict(zip("abc", parts, strict=True)),
+        "required": sorted(required),
+        **more,
+    }
+    plain = not set(more) - {"additionalProperties"} and all(
+        set(p) <= {"type", "description"} and isinstance(p.get("type"), str) for p in parts
+    )
+    if fits_plainly(value, schema):
+        assert problems(value, schema) == []
+        assert set(value) <= set("abc")
+        assert jsonschema.Draft202012Validator(schema).is_valid(value)
+    elif plain:
+        assert problems(value, schema) or not set(value) <= set("abc")
+
+
+@given(
+    st.recursive(
+        st.text() | st.integers() | st.floats(allow_nan=False) | st.booleans() | st.none(),
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
+        max_leaves=12,
+    )
+)
+@settings(max_examples=300, deadline=None)
+def test_the_kept_encoder_writes_what_json_writes(value: Any) -> None:
+    assert encode(value) == json.dumps(value, ensure_ascii=False)
+
+
+def test_the_kept_encoder_refuses_what_json_refuses() -> None:
+    with pytest.raises(TypeError):
+        encode({"a": {1, 2}})

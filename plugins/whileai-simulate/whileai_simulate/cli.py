@@ -50,7 +50,12 @@ class SimulateCommand:
             help="the run stops before it costs more US dollars, where prices are known",
         )
         add("--overwrite", action="store_true", help="replace the output file")
-        add("--preflight", action="store_true", help="show what is inferred from tools and policy, and stop")
+        add(
+            "--preflight",
+            action="store_true",
+            help="show what is inferred from tools and policy (with --judge also what it "
+            "pays for doing nothing), and stop",
+        )
         add("--quiet", action="store_true", help="print one line and no progress")
 
     def run(self, args: argparse.Namespace) -> int:
@@ -61,7 +66,8 @@ class SimulateCommand:
         tools = _tools(args.tools)
         policy = Path(args.policy).read_text(encoding="utf-8") if args.policy else None
         if args.preflight:
-            sys.stdout.write(f"{preflight(tools, policy, seed=args.seed)}\n")
+            judge = _judge(args.judge, args.rubric)
+            sys.stdout.write(f"{preflight(tools, policy, seed=args.seed, judge=judge)}\n")
             return 0
         named = ("mode", "situations", "repeats", "repeat_policy", "concurrency", "simulator")
         call: dict[str, Any] = {k: getattr(args, k) for k in named if getattr(args, k) is not None}
@@ -90,7 +96,10 @@ class SimulateCommand:
         for warning in data.warnings:
             sys.stderr.write(f"warning: {warning}\n")
         if args.out and data.report.stopped is None:
-            sys.stdout.write(f"wrote {data.report.rows} rows to {args.out}\n")
+            rows = f"{data.report.rows} rows"
+            sys.stdout.write(
+                f"already finished: {rows} in {args.out}\n" if data.finished_before else f"wrote {rows} to {args.out}\n"
+            )
         return 0 if data.report.stopped is None else 1
 
 

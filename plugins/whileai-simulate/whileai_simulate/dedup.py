@@ -184,7 +184,7 @@ class NearDuplicates:
         """Return the hashes of the buckets of a set, for every number of buckets that it may share with another."""
         largest = int(len(grams) / self.threshold + 1e-9)  # no set that similar has more
         fewest, most = (int(self._spread * size + 1e-9) + 1 for size in (len(grams), largest))
-        keys = []
+        keys: list[int] = []
         for buckets in range(fewest, most + 1):
             sums = [buckets + number * 4096 for number in range(buckets)]  # what tells the buckets apart
             for gram in grams:

@@ -23,10 +23,12 @@ class SimulatedDataset(Dataset):
     Attributes:
         report: Figures of the run; print it.
         groups: Per task: `{"state", "rollouts", "saved"}`.
+        finished_before: The same call was finished already: its rows were read and nothing ran.
     """
 
     report: SimulationReport
     groups: Mapping[str, dict[str, Any]]
+    finished_before: bool = False
 
 
 def finish(landing: Landing, stopped: str | None, output: Path | None) -> SimulatedDataset:
@@ -72,7 +74,9 @@ def finished_before(landing: Landing, output: Path) -> SimulatedDataset:
             landing.ids.append(last)
         seen = row["index"]
         landing.count(len(landing.ids) - 1, seen, row)
-    return _dataset(landing, None, note["wording"])
+    data = _dataset(landing, None, note["wording"])
+    data.finished_before = True
+    return data
 
 
 def _proof(output: Path) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What becomes of rollouts as they land: journal, counts, budgets, verdicts, and when to call an agent off.
 
-What is kept per rollout is eight bytes (its reward), and per task the ten bytes of its id, so that a run that streams to a file can
-be as long as the disk is large. Rows themselves are kept only when the caller wants them.
+What is kept per rollout is eight bytes (its reward), and per task the ten bytes of its id, so that a run that streams
+to a file can be as long as the disk is large. Rows themselves are kept only when the caller wants them.
 """
 
 from __future__ import annotations

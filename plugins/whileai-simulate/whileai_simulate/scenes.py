@@ -137,6 +137,9 @@ def _tools_of(setting: Setting, axes: Mapping[str, Any], draw: Draw) -> list[str
     # Two changes of one record would get in each other's way: the second wish looks, or is about another thing.
     rest = [n for n in known if n != first and infos[n].kind == "read"]
     rest = rest or [n for n in known if n != first and infos[n].entity != infos[first].entity]
+    if axes.get("stance", "ordinary") not in ACTING:
+        # Who is undecided has the thing looked at as it is: the second wish is about another.
+        rest = [n for n in rest if infos[n].entity != infos[first].entity] or rest
     other = [n for n in rest if infos[n].entity == infos[first].entity and infos[n].mode == "get"] or rest
     return [first, draw.choice(other if draw.below(2) else rest)] if rest else [first]
 

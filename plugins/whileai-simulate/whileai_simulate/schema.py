@@ -282,7 +282,7 @@ def _is(value: Any, name: str) -> bool:
     return isinstance(value, _TYPES.get(name, (object,)))
 
 
-_FLAT: dict[int, tuple[Mapping[str, Any], dict[str, type] | None, tuple[str, ...]]] = {}
+_FLAT: dict[int, tuple[Mapping[str, Any], dict[str, type] | None, frozenset[str]]] = {}
 """Types of the fields of flat schemas, by the schema's identity; the schema is kept so that it stays its own."""
 
 _SIMPLE: dict[str, type] = {"string": str, "integer": int, "boolean": bool}
@@ -301,14 +301,14 @@ def fits_plainly(value: dict[str, Any], schema: Mapping[str, Any]) -> bool:
     if known is None or known[0] is not schema:
         if len(_FLAT) > 4096:
             _FLAT.clear()
-        known = _FLAT[id(schema)] = (schema, _flat_types(schema), tuple(schema.get("required", ())))
+        known = _FLAT[id(schema)] = (schema, _flat_types(schema), frozenset(schema.get("required", ())))
     types = known[1]
     if types is None:
         return False
     for name, item in value.items():
         if type(item) is not types.get(name):
             return False
-    return all([name in value for name in known[2]])
+    return value.keys() >= known[2]
 
 
 def _flat_types(schema: Mapping[str, Any]) -> dict[str, type] | None:

@@ -22,6 +22,7 @@ from whileai_simulate.agents import AgentContext, Message, Reply
 from whileai_simulate.defaults import SEEDED_RATE
 from whileai_simulate.draw import Draw, hash64
 from whileai_simulate.encoding import encode as _encode
+from whileai_simulate.lexicon import SET_VERBS
 from whileai_simulate.world import World
 
 __all__ = ["BEHAVIOURS", "HonestAgent", "ScriptedAgent", "SeededAgent", "honest_agent", "seeded_agent"]
@@ -78,6 +79,8 @@ class ScriptedAgent:
         elif trust_faults and not world.fired:
             chosen = ""
         text = report or _nothing_to_call(privileged, draw)
+        if report and (privileged.get("goal") or {}).get("kind") == "decline":
+            text = f"{report} {draw.choice(_NO_FURTHER)}"
         if chosen == "ignored_fault":
             text = "Done! Everything went through without any problem."
         elif chosen:
@@ -196,6 +199,8 @@ def _heard(name: str, result: str, entity: str, effect: str) -> tuple[str, bool]
         ids = [str(v) for v in value if isinstance(v, str | int)]
         return f"I found {found}{': ' + ', '.join(ids) if ids else ''}.", False
     if not isinstance(value, dict):
+        if isinstance(value, str) and " " in value:
+            return _sentence(value), False
         kind = _spoken(entity)
         return _sentence(f"your {kind} ID is {value}" if kind else f"the result is {value}"), False
     if not entity and effect == "read":
@@ -204,13 +209,21 @@ def _heard(name: str, result: str, entity: str, effect: str) -> tuple[str, bool]
         (f"{_spoken(k.rpartition('_')[0] or k)} {v}" for k, v in value.items() if k.endswith(_IDS)), _spoken(name)
     )
     if effect in ("changed", "created"):
-        after = f" is now {value['status']}" if value.get("status") else " is updated"
+        sets = effect == "changed" and name.split("_")[0] in SET_VERBS
+        after = _in_state(value.get("status"), " is now") if not sets and value.get("status") else " is updated"
         return f"Done: {what}{after}.", False
-    status = f" is {value['status']}" if value.get("status") else " is on record"
+    status = _in_state(value.get("status"), " is") if value.get("status") else " is on record"
     facts = [
         f"{_spoken(k)} {value[k]}" for k in _SHOWN if isinstance(value.get(k), str | int | float) and value[k] != ""
     ]
     return _sentence(f"{what}{status}{' (' + ', '.join(facts) + ')' if facts else ''}"), False
+
+
+def _in_state(status: Any, be: str) -> str:
+    """Return the rest of a sentence about a status: is pending; is in an unknown state; has the status "..."."""
+    if status == "unknown":
+        return " is in a state that nobody can confirm right now"
+    return f' has the status "{status}"' if str(status).endswith(" requested") else f"{be} {status}"
 
 
 def _spoken(name: str) -> str:
@@ -228,6 +241,11 @@ _NO_TOOL = ("That's outside what I can help with here, but I'm happy to help wit
 _HELD_BACK = (
     "I can't skip the usual checks, so I have to leave it there.",
     "I have to follow the usual checks, so I won't do that.",
+)
+
+_NO_FURTHER = (
+    "Beyond that I have to follow the usual checks, so I'll leave it there.",
+    "That is as far as I can go; the usual checks apply to the rest.",
 )
 
 

@@ -39,6 +39,7 @@ _MONEY = frozenset(
 )
 _FINISHED = re.compile(r"settled|finished already")
 _SHORT = re.compile(r" (on|in|of|to) my .*$")
+_OF_A_RECORD = re.compile(r"\{do\}, and share|internal you|right details")
 _FOR_ME = re.compile(r"(\bme\b[^.?!]*?) for me(?=[.?!])")
 
 
@@ -237,6 +238,9 @@ def _identity(scene: Scene, setting: Setting, draw: Draw) -> str:
         )
         name = f"{person['first_name']} {person['last_name']}"
         return f"I'm {name}{', ' + values if values else ''}."
+    first = scene.targets[0].info
+    if first.mode == "find" and first.entity == domain.person:
+        return ""  # who asks for an ID does not tell it
     for target in scene.targets:
         for param in target.info.params:
             if param.entity and param.entity == domain.person and param.name in target.arguments:
@@ -282,13 +286,13 @@ def word_scene(setting: Setting, scene: Scene, number: int, attempt: int = 0) ->
     if setting.confirm and wants == "write" and stance in ACTING and stance != "boundary":
         sentences.append(draw.choice(phrases.CONFIRMS))
     hint = _rule_hint(setting, scene, draw)
-    aside = (
-        draw.choice(phrases.ASIDES if target.record is None else phrases.ASIDES + phrases.ASIDES_ABOUT)
-        if not hint and stance not in ("hurried", "adversarial")
-        else ""
-    )
+    matter = target.record is not None and (target.info.mode != "list" or target.info.key is not None)
+    about = () if not matter else phrases.ASIDES_ABOUT[target.entity == domain.person :]
+    aside = draw.choice((*phrases.ASIDES, *about)) if not hint and stance not in ("hurried", "adversarial") else ""
     told = str(scene.axes.get("history", "fresh"))
     table = phrases.READ_HISTORY if wants == "read" and told in phrases.READ_HISTORY else phrases.HISTORY
+    if target.info.mode == "generic" and told in phrases.GENERIC_HISTORY:
+        table = phrases.GENERIC_HISTORY
     history = draw.choice(table.get(told, ("",)))
     closing = draw.choice(phrases.CLOSINGS) if stance not in ("adversarial",) else ""
     if stance == "hurried":
@@ -311,6 +315,14 @@ def _capital(text: str) -> str:
 
 def _body(domain: Domain, scene: Scene, target: Target, stance: str, wants: str, draw: Draw) -> str:
     frames: Sequence[str] = phrases.FRAMES.get(stance, phrases.FRAMES["ordinary"])[wants]
+    if target.info.mode == "generic":
+        frames = phrases.GENERIC_FRAMES.get(stance, frames)
+    elif wants == "read" and target.info.mode == "find" and target.info.entity == domain.person:
+        frames = phrases.OWN_ID_FRAMES.get(stance, frames)
+    elif wants == "read" and target.entity in CATALOG:
+        frames = phrases.CATALOG_FRAMES.get(stance, frames)
+    if target.info.mode in ("generic", "list"):
+        frames = [f for f in frames if not _OF_A_RECORD.search(f)]
     named = target.record is not None and target.info.mode in ("get", "change") and target.info.key is not None
     if not named:
         # Without a thing to point at, frames about "{ref}" would be empty talk.
@@ -336,10 +348,15 @@ def _body(domain: Domain, scene: Scene, target: Target, stance: str, wants: str,
         ref=ref,
         ref_else=ref_else,
         do_else=do_else,
-        do_short=_SHORT.sub("", do) if "{do_short" in frame else do,
+        do_short=_short(do, ref) if "{do_short" in frame else do,
         Do_else=_capital(do_else),
     )
     return _FOR_ME.sub(r"\1", text) if " for me" in text else text
+
+
+def _short(do: str, ref: str) -> str:
+    """Return a wish about a thing that was just named: change the address, cancel it."""
+    return do.removesuffix(ref) + "it" if do.endswith(f" {ref}") and not _SHORT.search(do) else _SHORT.sub("", do)
 
 
 def _account(target: Target) -> str:
@@ -353,11 +370,17 @@ def _rule_hint(setting: Setting, scene: Scene, draw: Draw) -> str:
         return ""
     info, domain = scene.targets[0].info, setting.domain
     entity = domain.entities.get(info.entity or "")
+    acting = info.kind == "write" and scene.axes.get("stance") in ACTING
+    money = bool(_MONEY & set(words_of(info.name)))
     fits = {
         "any": info.mode != "generic",
+        "acting": acting,
+        "acting_money": acting and money,
+        "look": info.kind == "read" and info.mode == "get",
+        "record": info.mode in ("get", "change") and entity is not None and entity.owner is not None,
+        "undecided": info.kind == "write" and scene.axes.get("stance") in ("unsure", "exploratory", "ambiguous"),
         "tool": info.mode != "generic",
-        "write": info.kind == "write",
-        "money": bool(_MONEY & set(words_of(info.name))),
+        "money": money,
         "owned": entity is not None and (entity.owner is not None or entity.name == domain.person),
     }
     for pattern, scope, sentences in phrases.RULE_HINTS:
