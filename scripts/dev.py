@@ -137,6 +137,8 @@ def ensure_integrations():
     uv = None if os.environ.get("WHILEAI_NO_UV") else shutil.which("uv") or shutil.which("uv", path=str(BIN))
     fast = [uv, "pip", "install", "--quiet", "--python", INTEGRATIONS_PYTHON, "--no-build-isolation"]
     run([*(fast if uv else [*pip, "--no-build-isolation"]), "-r", "requirements-integrations.txt"])
+    alone = [line.split(": ")[1] for line in listed if line.startswith("# no-deps: ")]
+    run([*pip, "--no-deps", *alone])
     INTEGRATIONS_STAMP.write_text(wanted + "\n", encoding="utf-8")
     say(f"environment ready in {time.time() - start:.0f} s")
 

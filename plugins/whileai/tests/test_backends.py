@@ -155,6 +155,8 @@ def test_a_judge_may_be_left_out() -> None:
     wai.configure(judge=is_four)
     assert [row["reward"] for row in wai.grade(rows())] == [1.0, 0.0]
     assert [row["reward"] for row in wai.grade(rows(), lambda row: 0.5)] == [0.5, 0.5]
+    assert [row["reward"] for row in rows().grade()] == [1.0, 0.0]
+    assert [row["reward"] for row in rows().grade(judge=lambda row: 0.5)] == [0.5, 0.5]
     wai.configure(judge=None)
     with pytest.raises(wai.WhileaiError, match="WHILEAI_JUDGE"):
         wai.grade(rows())

@@ -49,14 +49,17 @@ class _Data(Dataset):
             Dataset.__init__(new, data)
         return new
 
-    def grade(self, judge: Any, **options: Any) -> ScoredData:
+    def grade(self, judge: Any = None, **options: Any) -> ScoredData:
         """Grade every row with a judge or verifier; see `whileai_judge.grade` for the options.
 
         Args:
-            judge: A callable, a registered name, `"file.py:function"` or an object; sync or async.
+            judge: A callable, a registered name, `"file.py:function"` or an object; sync or async. By default the one
+                that `wai.context`, `wai.configure` or `WHILEAI_JUDGE` names.
             options: `concurrency`, `deadline`, `threshold` and the others of the grading pipeline.
         """
-        return grade(self, judge, **options)
+        from whileai.settings import grade as run
+
+        return run(self, judge, **options)
 
     def export(self, path: str | Path, **options: Any) -> ExportReport:
         """Write the rows as a file that a trainer reads; see `whileai_export.export` for the options."""
