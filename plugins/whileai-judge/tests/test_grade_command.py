@@ -73,3 +73,14 @@ def test_a_rubric_text_is_prose_or_criteria():
     listed = Judge("# Polite\n\n- [hard] asks: Asks.\n- [pitfall] Guesses.\n", ScriptedModel([]))
     assert [c.kind for c in listed.rubric.criteria] == ["hard", "pitfall"]
     assert Judge("Be polite:\n- say please\n", ScriptedModel([])).rubric.startswith("Be polite")
+
+
+def test_the_environment_names_the_judge_when_the_command_does_not(files, monkeypatch, capsys):
+    monkeypatch.delenv("WHILEAI_JUDGE", raising=False)
+    with pytest.raises(SystemExit):
+        run(files / "rows.jsonl")
+    assert "--judge" in capsys.readouterr().err
+    monkeypatch.setenv("WHILEAI_JUDGE", "here/reads")
+    register_local("judges", "reads", lambda row: 1.0)
+    assert run(files / "rows.jsonl") == 0
+    assert "here/reads" in capsys.readouterr().out

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,13 @@ class GradeCommand:
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the file, the judge and what bounds the calls."""
         parser.add_argument("file", help="JSONL file of rows")
+        named = os.environ.get("WHILEAI_JUDGE") or None
         parser.add_argument(
             "--judge",
-            required=True,
+            default=named,
+            required=named is None,
             help="a registered judge or verifier, file.py:function or package.module:name; with --rubric a model, for "
-            "example openai:gpt-5-mini",
+            "example openai:gpt-5-mini (default: what WHILEAI_JUDGE says)",
         )
         parser.add_argument(
             "--rubric",
