@@ -6,6 +6,7 @@ Nothing runs here: after this module every argument is valid, the agent is prepa
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import cached_property
 from typing import Any
 
 from whileai_kernel.errors import ParameterError
@@ -155,6 +156,11 @@ class Call:
 
     def description(self) -> dict[str, Any]:
         """Return the arguments that shape rows, as plain values."""
+        return self._described.copy()
+
+    @cached_property
+    def _described(self) -> dict[str, Any]:
+        # Made once: the source of the agent is read for it, which takes as long as a dozen tasks.
         call = self.arguments
         return {
             "version": VERSION,

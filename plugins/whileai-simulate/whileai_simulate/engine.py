@@ -34,6 +34,7 @@ T = TypeVar("T")
 Deliver = Callable[[Job, dict[str, Any]], None]
 _GRACE_S = 5.0
 _REST_S = 0.0003
+_YOUNG_ALONE, _YOUNG_BESIDE_AGENTS = 100_000, 20_000
 
 
 def run_jobs(
@@ -58,19 +59,24 @@ def run_jobs(
         The reason why the run ended early, or `None`.
     """
     if shared.agent.inline and not shared.waits:
-        with _fewer_collections():
+        with _fewer_collections(_YOUNG_ALONE, older=False):
             return _run_inline(jobs, shared, deliver)
-    return _Loop(jobs, shared, deliver, concurrency, make_ahead or (lambda: False)).run()
+    with _fewer_collections(_YOUNG_BESIDE_AGENTS, older=True):
+        return _Loop(jobs, shared, deliver, concurrency, make_ahead or (lambda: False)).run()
 
 
 @contextlib.contextmanager
-def _fewer_collections() -> Iterator[None]:
-    """Let the cycle collector look less often, and at new objects alone: rows are trees, and it took 40 % of the time.
+def _fewer_collections(young: int, *, older: bool) -> Iterator[None]:
+    """Let the cycle collector look less often: rows are trees, and it took 40 % of the time.
 
-    A cycle is found while it is new; one that outlives its first look waits for the end of the run.
+    Args:
+        young: New objects from which it looks.
+        older: Look at older objects too, as agents of others may leave cycles. Without it a cycle is found while it
+            is new, and one that outlives its first look waits for the end of the run.
     """
     before = gc.get_threshold()
-    gc.set_threshold(max(before[0], 100_000), max(before[1], 10_000), before[2])
+    # 0 is a collector that is switched off, and it stays so.
+    gc.set_threshold(before[0] and max(before[0], young), before[1] if older else max(before[1], 10_000), before[2])
     try:
         yield
     finally:

@@ -182,7 +182,7 @@ def _rounds(call: Call, landing: Landing) -> str | None:
     shared = _shared(call)
     writer = metered_writer(call.source.writer, call.ledger)
     kept = kept_path(landing.journal.path) if landing.journal is not None else None
-    stopped = write_ahead(call.source, writer, kept, call.fingerprint())
+    stopped = write_ahead(call.source, writer, kept, call.fingerprint)
     if stopped is not None:
         return stopped
     slots: list[TaskSlot] = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,23 +28,23 @@ def kept_path(journal: Path) -> Path:
     return journal.with_name(journal.name + ".tasks")
 
 
-def write_ahead(source: TaskSource, writer: Any, path: Path | None, fingerprint: str) -> str | None:
+def write_ahead(source: TaskSource, writer: Any, path: Path | None, fingerprint: Callable[[], str]) -> str | None:
     """Have all asks written, if the writer writes ahead; return why it was cut short, or `None`.
 
     Args:
         source: The tasks of the run; `source.written` holds them afterwards.
         writer: The source's writer, behind the run's ledger.
         path: Where they are kept, or `None`.
-        fingerprint: Hash of the call that they belong to.
+        fingerprint: Returns the hash of the call that they belong to.
     """
     if not getattr(writer, "ahead", False):
         return None
     source.writer = writer
     for task in source.fixed:
         source.near.add(task["prompt"])
-    kept = _read(path, fingerprint) if path is not None else []
+    kept = _read(path, fingerprint()) if path is not None else []
     if path is not None and not kept:
-        path.write_text(dumps({"tasks": VERSION, "fingerprint": fingerprint}) + "\n", encoding="utf-8", newline="\n")
+        path.write_text(dumps({"tasks": VERSION, "fingerprint": fingerprint()}) + "\n", encoding="utf-8", newline="\n")
     source.written = []
     position = len(source.fixed)
     try:
