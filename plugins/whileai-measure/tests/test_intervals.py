@@ -1,7 +1,9 @@
 """Intervals against closed forms, scipy and simulations with a known truth."""
 
 import importlib.util
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -272,13 +274,27 @@ def test_ceiling_is_the_size_of_tasks_of_one_difficulty() -> None:
     assert ceiling[0] == pytest.approx(100 * m * (1 - m) / values.var(), rel=0.02)
 
 
-def test_the_study_measures_the_kinds_that_are_offered() -> None:
+@pytest.fixture(scope="module")
+def study() -> ModuleType:
     path = Path(__file__).resolve().parents[3] / "tests" / "bench" / "measure_calibration.py"
     if not path.is_file():
         pytest.skip("the study is not part of this distribution")
     spec = importlib.util.spec_from_file_location("measure_calibration", path)
-    study = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(study)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["measure_calibration"] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(("metric", "k", "tasks"), [("fraction", 1, 8), ("fraction", 8, 5), ("pass@4", 8, 10)])
+def test_a_smaller_study_holds(study: ModuleType, metric: str, k: int, tasks: int) -> None:
+    trials = 1500
+    for name in study.DIFFICULTY:
+        kinds = study.cell(metric, k, tasks, name, trials, 49, study.Constants())
+        assert kinds["wilson"][0] > 0.93 - 3 * np.sqrt(0.93 * 0.07 / trials), name
+
+
+def test_the_study_measures_the_kinds_that_are_offered(study: ModuleType) -> None:
     x = np.random.default_rng(2).beta(2, 3, (3, 30))
     base = study.default(x, np.inf, 0.0)
     rest = study.others(x, base, 20_000, np.random.default_rng(0))
