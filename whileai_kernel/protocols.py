@@ -13,6 +13,7 @@ Example:
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -249,6 +250,14 @@ class Selected:
     rows: Sequence[RowLike]
     ledger: Sequence[LedgerEntry]
     report: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        left = Counter(entry.reason for entry in self.ledger if not entry.kept)
+        why = ", ".join(f"{n} {reason}" for reason, n in left.most_common())
+        return f"kept {len(self.rows)} of {len(self.ledger)} rows{f' (left out: {why})' if why else ''}"
+
+    def __repr__(self) -> str:
+        return f"<Selected {self}>"
 
 
 @runtime_checkable

@@ -38,7 +38,7 @@ from whileai_kernel.errors import (
     unknown_name,
 )
 from whileai_kernel.lifecycle import Finding
-from whileai_kernel.protocols import ExportReport
+from whileai_kernel.protocols import ExportReport, LedgerEntry, Selected
 from whileai_kernel.rowio import read_rows
 from whileai_kernel.settings import Settings
 
@@ -355,3 +355,11 @@ def test_a_report_of_an_export_is_short_in_a_notebook_whatever_its_details_hold(
     assert report._repr_html_() == (
         "<pre>wrote 3 rows to train.jsonl (left out: 2 no &lt;reply&gt;)\n  read it with datasets</pre>"
     )
+
+
+def test_a_selection_says_in_one_line_what_was_left_out_and_why():
+    ledger = [LedgerEntry(i, f"r{i}", "t", i == 0, "kept" if i == 0 else f"reason {i // 3}") for i in range(5)]
+    chosen = Selected([{"rollout_id": "r0"}], ledger)
+    assert str(chosen) == "kept 1 of 5 rows (left out: 2 reason 0, 2 reason 1)"
+    assert repr(chosen) == f"<Selected {chosen}>"
+    assert str(Selected([], [])) == "kept 0 of 0 rows"
