@@ -363,3 +363,17 @@ def test_a_rubric_without_a_judge_says_so(tmp_path: Path) -> None:
     argv = ["--agent", "honest", "--tools", tools, "--policy", policy, "--rubric", rubric]
     with pytest.raises(ParameterError, match="--rubric needs --judge"):
         SimulateCommand().run(command(argv))
+
+
+def test_the_environment_names_agent_and_user_where_the_command_does_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("WHILEAI_AGENT", "WHILEAI_USER"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(SystemExit):
+        command([])
+    assert "--agent" in capsys.readouterr().err
+    monkeypatch.setenv("WHILEAI_AGENT", "seeded")
+    monkeypatch.setenv("WHILEAI_USER", "scripted")
+    assert (command([]).agent, command([]).user) == ("seeded", "scripted")
+    assert (command(["--agent", "honest"]).agent, command(["--user", "none"]).user) == ("honest", "none")

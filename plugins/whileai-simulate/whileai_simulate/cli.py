@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,13 @@ class SimulateCommand:
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the options of the command."""
         add = parser.add_argument
+        named = os.environ.get("WHILEAI_AGENT") or None
         add(
             "--agent",
-            required=True,
+            default=named,
+            required=named is None,
             help="package.module:function, file.py:function, a registered name (seeded, honest) or a model such as "
-            "openai:gpt-5-mini or vllm:qwen3@http://127.0.0.1:8000/v1",
+            "openai:gpt-5-mini or vllm:qwen3@http://127.0.0.1:8000/v1 (default: what WHILEAI_AGENT says)",
         )
         add("--tools", help="tools: a JSON file of schemas, or package.module:attribute")
         add("--policy", help="text file with the system prompt")
@@ -41,7 +44,11 @@ class SimulateCommand:
         add("--seed", type=int, default=0, help="the same seed and call give the same rows")
         add("--concurrency", type=int, help="rollouts in flight at once")
         add("--deadline", type=float, help="seconds that one rollout may take")
-        add("--user", default="none", help="who answers the agent: none, scripted, or a model such as openai:<model>")
+        add(
+            "--user",
+            default=os.environ.get("WHILEAI_USER") or "none",
+            help="who answers the agent: none, scripted, or a model such as openai:<model>",
+        )
         add("--patience", type=int, help="answers of the user before it gives up")
         add("--max-tokens", type=int, help="the run stops before it takes more tokens, of all sides together")
         add(
