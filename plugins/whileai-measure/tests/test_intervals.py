@@ -145,6 +145,18 @@ def test_weights_equal_to_repeated_units_keep_the_mean() -> None:
     assert m.kish == pytest.approx(1 / (0.75**2 + 0.25**2))
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_all_passes_are_the_mirror_image_of_all_fails_at_every_size(weighted: bool) -> None:
+    # Rounding must not make "all pass" look like "nearly all": then the rollouts, not the tasks, would be the size.
+    for tasks in range(1, 130):
+        weights = np.linspace(1, 3, tasks) if weighted else None
+        up = mean_interval([1.0] * tasks, ceiling=8 * tasks, weights=weights)
+        down = mean_interval([0.0] * tasks, ceiling=8 * tasks, weights=weights)
+        assert (up.value, down.value, up.high, down.low) == (1.0, 0.0, 1.0, 0.0)
+        assert up.low == pytest.approx(1 - down.high, abs=1e-9)
+        assert up.effective == pytest.approx(down.effective)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("value", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("tasks", [1, 2, 5, 50])

@@ -235,7 +235,7 @@ def effective_wilson(
 
     The effective size is `mean (1 - mean) / variance`, held between `kish` (the variance of a bounded mean is at most
     that of whole units that pass or fail) and `ceiling` (it is at least that of exchangeable rollouts). Where every
-    unit is at the same end, or nothing varies, the variance says nothing and the lower of these is used.
+    unit is at the same end, the variance says nothing and the lower of these is used.
 
     Args:
         mean: Estimated mean.
@@ -256,7 +256,7 @@ def effective_wilson(
     import numpy as np
     from scipy.special import ndtri
 
-    mean, variance = np.asarray(mean, dtype=np.float64), np.asarray(variance, dtype=np.float64)
+    mean, variance = _snapped(np.asarray(mean, dtype=np.float64)), np.asarray(variance, dtype=np.float64)
     floor = np.asarray(units if kish is None else kish, dtype=np.float64)
     top = np.asarray(np.inf if ceiling is None else ceiling, dtype=np.float64)
     bernoulli = mean * (1.0 - mean)
@@ -316,7 +316,14 @@ def moments(values: Any, weights: Any = None, clusters: Sequence[Any] | None = N
     residual = total - weight * mean
     residual[np.abs(residual) < 1e-15] = 0.0  # rounding of equal values must not pass for spread
     variance = float(units / (units - 1) * (residual @ residual)) if units > 1 else 0.0
-    return Moments(min(max(mean, 0.0), 1.0), variance, units, 1.0 / float(weight @ weight), weight, total)
+    return Moments(float(_snapped(mean)), variance, units, 1.0 / float(weight @ weight), weight, total)
+
+
+def _snapped(mean: Any) -> Any:
+    """Return means within rounding of an end as that end: six weights of 1/6 sum to 0.9999999999999999."""
+    import numpy as np
+
+    return np.where(mean < 1e-12, 0.0, np.where(mean > 1.0 - 1e-12, 1.0, mean))
 
 
 def mean_interval(
