@@ -219,7 +219,9 @@ class Counted:
 GRADED: dict[str, Any] = {"repeat_policy": "successive", "repeats": 4, "judge": lambda row: row["seeded"] == []}
 
 
-@pytest.mark.parametrize("more", [{}, {"runs": 2}, GRADED, {"seeds": ["Where is it?"]}], ids=str)
+@pytest.mark.parametrize(
+    "more", [{}, {"runs": 2}, GRADED, {"seeds": ["Where is it?"]}], ids=["plain", "runs", "graded", "seeds"]
+)
 def test_a_finished_call_is_recognised_and_answered_from_its_file(tmp_path: Path, more: dict[str, Any]) -> None:
     out = tmp_path / "rows.jsonl"
     first = call(output=out, **more)
