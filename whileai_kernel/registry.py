@@ -347,11 +347,20 @@ def resolve(kind: str, ref: Any, /, **params: Any) -> Any:
         try:
             module = importlib.import_module(head)
         except ModuleNotFoundError as err:
-            raise PluginError(
-                f"{ref!r} does not import", why=str(err), fix="check the module name, or pip install it"
-            ) from err
+            fix = _model_fix(head, attribute) or "check the module name, or pip install it"
+            raise PluginError(f"{ref!r} does not import", why=str(err), fix=fix) from err
         return _bound(kind, ref, getattr_of(module, attribute, ref), params)
     return make(kind, ref, **params)
+
+
+def _model_fix(provider: str, model: str) -> str:
+    """What to type where a reference reads like the spec of a model: a provider's name is no module to install."""
+    installed = {plugin.name for plugin in manager().plugins}
+    known = [plugin for plugin, names in _known("models").items() if provider in names]
+    if known and not installed & set(known):
+        return f"pip install whileai-{known[0]}"
+    near = nearest(provider, [entry.name for entry in _table("models").values()])
+    return f"did you mean {f'{near[0]}:{model}'!r}?" if near and near[0] != provider else ""
 
 
 def _asked(kind: str, ref: Any, default: Any = None) -> Any:

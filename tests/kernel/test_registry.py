@@ -421,6 +421,30 @@ def test_an_object_that_is_no_callable_is_offered_to_the_resolvers_and_returned_
     assert site.run(OBJECTS).answer == ["driven", True, True]
 
 
+SPECS = """
+import json
+import whileai_kernel as k
+said = []
+for kind, spec in (("agents", "anthropic:large"), ("models", "acmee:large"), ("judges", "no_such_module:judge")):
+    try:
+        k.resolve(kind, spec)
+    except k.WhileaiError as err:
+        said.append(err.fix)
+print(json.dumps(said))
+"""
+
+
+def test_a_model_of_a_plugin_that_is_not_installed_or_misspelt_says_what_to_type(site):
+    body = "register('acme', 'acme_models:Acme')"
+    site.add(
+        "acme-models", f"from whileai_kernel import hookimpl\n@hookimpl\ndef wai_register_models(register): {body}\n"
+    )
+    install, near, other = site.run(SPECS).answer
+    assert install == "pip install whileai-litellm"
+    assert near == "did you mean 'acme:large'?"
+    assert other == "check the module name, or pip install it"
+
+
 COMPLAINT = """
 import json, warnings
 warnings.simplefilter("error")
