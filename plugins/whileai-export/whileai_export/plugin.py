@@ -23,4 +23,4 @@ def wai_register_exporters(register: Any) -> None:
 @hookimpl
 def wai_register_commands(register: Any) -> None:
     """Register `wai export`."""
-    register("export", "whileai_export.command:ExportCommand", summary="Write rows for a trainer")
+    register("export", "whileai_export.command:ExportCommand", summary="Write rows for a trainer.")

@@ -80,9 +80,9 @@ def wai_conformance_checks(kind: str) -> Sequence[Any] | None:
 @hookimpl
 def wai_register_commands(register: Callable[..., None]) -> None:
     """Register the sub-commands."""
-    register("scan", "whileai_guard.commands:Scan", summary="scan for gamed rewards")
+    register("scan", "whileai_guard.commands:Scan", summary="Scan for gamed rewards.")
     register(
-        "decontaminate", "whileai_guard.commands:Decontaminate", summary="leave out rows that hold evaluation texts"
+        "decontaminate", "whileai_guard.commands:Decontaminate", summary="Leave out rows that hold evaluation texts."
     )
 
 

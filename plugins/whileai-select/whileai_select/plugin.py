@@ -25,4 +25,4 @@ def wai_register_statistics(register: Callable[..., None]) -> None:
 @hookimpl
 def wai_register_commands(register: Callable[..., None]) -> None:
     """Register the sub-command."""
-    register("select", "whileai_select.commands:Select", summary="keep the rows that teach, with a ledger")
+    register("select", "whileai_select.commands:Select", summary="Keep the rows that teach, with a ledger.")

@@ -41,5 +41,5 @@ def wai_register_sources(register: Any) -> None:
 def wai_register_commands(register: Any) -> None:
     """Register `wai convert`."""
     register(
-        "convert", "whileai_traces.command:ConvertCommand", summary="Recorded runs to rows or to a trainer's format"
+        "convert", "whileai_traces.command:ConvertCommand", summary="Turn recorded runs into rows or a trainer's format."
     )
