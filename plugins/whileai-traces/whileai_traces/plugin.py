@@ -41,5 +41,7 @@ def wai_register_sources(register: Any) -> None:
 def wai_register_commands(register: Any) -> None:
     """Register `wai convert`."""
     register(
-        "convert", "whileai_traces.command:ConvertCommand", summary="Turn recorded runs into rows or a trainer's format."
+        "convert",
+        "whileai_traces.command:ConvertCommand",
+        summary="Turn recorded runs into rows or a trainer's format.",
     )
