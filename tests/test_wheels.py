@@ -60,5 +60,6 @@ def test_plugin_passes_its_own_tests_alone(plugin, wheels_for, make_environment,
     origin = python.run("-c", f"import {plugin.package.name} as p; print(p.__file__)", cwd=tmp_path).stdout
     assert origin.startswith(str(room)), f"tested is {origin}, not the wheel"
     shared = {"WHILEAI_SHARED": os.environ["WHILEAI_SHARED"]} if "WHILEAI_SHARED" in os.environ else {}
-    tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", plugin.folder / "tests"]
+    # The same examples as in `make test`, so that a run can be repeated.
+    tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", plugin.folder / "tests"]
     python.run(*tests, cwd=tmp_path, **shared)
