@@ -205,6 +205,10 @@ def test_gzip_and_zstd_are_known_by_content(tmp_path: Path) -> None:
     (tmp_path / "c.jsonl.zst").write_bytes(zstandard.ZstdCompressor().compress(raw))
     assert len(read(tmp_path / "c.jsonl.zst")) == 3
     assert read_head(tmp_path / "c.jsonl.zst", 5) == raw[:5]
+    half = raw.index(b"\n") + 1  # a file that was appended to has a frame for each part
+    frames = [zstandard.ZstdCompressor().compress(part) for part in (raw[:half], raw[half:])]
+    (tmp_path / "d.jsonl.zst").write_bytes(b"".join(frames))
+    assert len(read(tmp_path / "d.jsonl.zst")) == 3
 
 
 def test_unknown_content_says_what_was_tried_and_what_was_seen(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import functools
 import gzip
 import io
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, cast
@@ -53,21 +54,33 @@ def open_bytes(path: Path) -> IO[bytes]:
 
 
 def _open_zstd(path: Path) -> IO[bytes]:
-    try:
-        from compression import zstd  # type: ignore[import-not-found, unused-ignore]
+    return zstd_stream(path.open("rb"), str(path))
 
-        return cast(IO[bytes], zstd.open(path, "rb"))
-    except ImportError:
-        pass  # before Python 3.14 the package below does the same
+
+def zstd_stream(compressed: IO[bytes], what: str) -> IO[bytes]:
+    """Return what a compressed stream holds, decompressed as it is read.
+
+    Args:
+        compressed: The stream.
+        what: What it is, for the error.
+
+    Raises:
+        MissingDependencyError: Nothing here reads zstd.
+    """
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+
+        return cast(IO[bytes], zstd.open(compressed, "rb"))
     try:
         import zstandard  # type: ignore[import-not-found, unused-ignore]
     except ImportError as err:
         raise MissingDependencyError(
-            f"{path} is compressed with zstd, and nothing here reads zstd",
+            f"{what} is compressed with zstd, and nothing here reads zstd",
             why="Python reads zstd itself from 3.14 on; before that the package zstandard is needed",
             fix='pip install "whileai-traces[zstd]"',
         ) from err
-    return cast(IO[bytes], io.BufferedReader(zstandard.open(path, "rb")))
+    reader = zstandard.ZstdDecompressor().stream_reader(compressed, read_across_frames=True, closefd=True)
+    return cast(IO[bytes], io.BufferedReader(reader))
 
 
 def read_head(path: Path, size: int = HEAD_BYTES.value) -> bytes:

@@ -6,6 +6,7 @@ has the first as its verdict (or the one that `score=` names) and keeps the othe
 
 from __future__ import annotations
 
+import io
 import json
 import struct
 import zipfile
@@ -14,12 +15,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from whileai_kernel.errors import MissingDependencyError
 from whileai_kernel.protocols import ReadProblem
 from whileai_kernel.rows import Row
 from whileai_traces.build import RowBuilder, Score, leftovers
 from whileai_traces.defaults import CERTAIN, LIKELY
-from whileai_traces.files import OnProblem, loads
+from whileai_traces.files import OnProblem, loads, zstd_stream
 from whileai_traces.formats.base import JsonSource, Records, as_list, as_mapping
 
 __all__ = ["InspectLog", "LmEvalSamples", "PromptfooResults"]
@@ -185,22 +185,8 @@ def _unpack(data: bytes, method: int) -> bytes:
         return zlib.decompress(data, -15)
     if method != 93:
         raise ValueError(f"compression method {method} is unknown")
-    try:
-        from compression import zstd  # type: ignore[import-not-found, unused-ignore]
-
-        return bytes(zstd.decompress(data))
-    except ImportError:
-        pass  # before Python 3.14 the package below does the same
-    try:
-        import zstandard  # type: ignore[import-not-found, unused-ignore]
-    except ImportError as err:
-        raise MissingDependencyError(
-            ".eval archives are compressed with zstd, and nothing here reads zstd",
-            why="Python reads zstd itself from 3.14 on; before that the package zstandard is needed",
-            fix='pip install "whileai-traces[zstd]", or write the log with log_format="json"',
-        ) from err
-    with zstandard.ZstdDecompressor().stream_reader(data) as stream:
-        return bytes(stream.read())
+    with zstd_stream(io.BytesIO(data), "a member of the .eval archive") as stream:
+        return stream.read()
 
 
 class LmEvalSamples(JsonSource):
