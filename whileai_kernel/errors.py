@@ -24,6 +24,7 @@ __all__ = [
     "FileThereError",
     "FindingsError",
     "MissingDependencyError",
+    "ModelError",
     "ParameterError",
     "PluginError",
     "RowError",
@@ -73,6 +74,43 @@ def _rebuild(cls: type[WhileaiError], state: dict[str, Any]) -> WhileaiError:
 
 class ParameterError(WhileaiError, ValueError, TypeError):
     """An argument has a name, type or value that the call does not accept."""
+
+
+class ModelError(WhileaiError, RuntimeError):
+    """A completion that did not come: what every model plugin raises, and engines and ledgers read.
+
+    Attributes:
+        kind: `auth`, `not_found`, `quota`, `bad_request`, `context_length`, `no_tools`, `rate_limited`, `server`,
+            `connection`, `timeout`, `malformed` or `not_recorded`.
+        status_code: HTTP status, or `None`.
+        attempts: Requests that were made.
+        retry_after: Seconds that the server asked to wait, or `None`.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        why: str = "",
+        fix: str = "",
+        *,
+        kind: str = "bad_request",
+        status_code: int | None = None,
+        attempts: int = 0,
+        retry_after: float | None = None,
+    ) -> None:
+        self.kind, self.status_code = kind, status_code
+        self.attempts, self.retry_after = attempts, retry_after
+        super().__init__(what, why, fix)
+
+    @property
+    def transient(self) -> bool:
+        """Whether the same request may work a moment later."""
+        return self.kind in ("rate_limited", "server", "connection", "malformed")
+
+    @property
+    def permanent(self) -> bool:
+        """Whether every further request of this model will fail the same way."""
+        return self.kind in ("auth", "not_found", "quota")
 
 
 class SettingsError(WhileaiError, ValueError):

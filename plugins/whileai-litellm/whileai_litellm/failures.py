@@ -10,12 +10,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from whileai_kernel.errors import WhileaiError
+from whileai_kernel.errors import ModelError
 
 __all__ = ["ModelError", "from_exception", "redact", "secrets_of"]
 
-TRANSIENT = ("rate_limited", "server", "connection", "malformed")
-PERMANENT = ("auth", "not_found", "quota")
 _CONTEXT = re.compile(r"context[ _](?:length|size|window)|maximum context|too many tokens|prompt is too long", re.I)
 _TOOLS = re.compile(r"\btools?\b.*(not support|unsupported|not enabled|requires)|tool[- _]choice.*requires", re.I)
 _BROKEN = re.compile(
@@ -27,43 +25,6 @@ _PREFIX = re.compile(r"^(?:litellm\.)?\w+(?:Error|Timeout)?: (?:(?:litellm\.)?\w
 _SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$")
 _TEXT_LIMIT = 500  # characters of a provider's message that are kept
 _SHORTEST_SECRET = 8  # a shorter value is a word that texts hold anyway
-
-
-class ModelError(WhileaiError, RuntimeError):
-    """A completion that did not come.
-
-    Attributes:
-        kind: `auth`, `not_found`, `quota`, `bad_request`, `context_length`, `no_tools`, `rate_limited`, `server`,
-            `connection`, `timeout` or `malformed`.
-        status_code: HTTP status, or `None`.
-        attempts: Requests that were made.
-        retry_after: Seconds that the server asked to wait, or `None`.
-    """
-
-    def __init__(
-        self,
-        what: str,
-        why: str = "",
-        fix: str = "",
-        *,
-        kind: str,
-        status_code: int | None = None,
-        attempts: int = 0,
-        retry_after: float | None = None,
-    ) -> None:
-        self.kind, self.status_code = kind, status_code
-        self.attempts, self.retry_after = attempts, retry_after
-        super().__init__(what, why, fix)
-
-    @property
-    def transient(self) -> bool:
-        """Whether the same request may work a moment later."""
-        return self.kind in TRANSIENT
-
-    @property
-    def permanent(self) -> bool:
-        """Whether every further request of this model will fail the same way."""
-        return self.kind in PERMANENT
 
 
 def secrets_of(given: str | None, environ: Mapping[str, str] | None = None) -> list[str]:

@@ -10,52 +10,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from whileai_kernel.errors import WhileaiError
+from whileai_kernel.errors import ModelError, WhileaiError
 
 __all__ = ["BudgetError", "ModelError", "from_status"]
 
-TRANSIENT = ("rate_limited", "server", "connection", "malformed")
-PERMANENT = ("auth", "not_found", "quota")
 _CONTEXT = re.compile(r"context[ _](?:length|size|window)|maximum context|too many tokens|prompt is too long", re.I)
 _TOOLS = re.compile(r"\btools?\b.*(not support|unsupported|not enabled|requires)|tool[- _]choice.*requires", re.I)
 _TEXT_LIMIT = 500  # characters of a server's message that are kept
-
-
-class ModelError(WhileaiError, RuntimeError):
-    """A completion that did not come.
-
-    Attributes:
-        kind: `auth`, `not_found`, `quota`, `bad_request`, `context_length`, `no_tools`, `rate_limited`, `server`,
-            `connection`, `timeout`, `malformed` or `not_recorded`.
-        status_code: HTTP status, or `None`.
-        attempts: Requests that were made.
-        retry_after: Seconds that the server asked to wait, or `None`.
-    """
-
-    def __init__(
-        self,
-        what: str,
-        why: str = "",
-        fix: str = "",
-        *,
-        kind: str,
-        status_code: int | None = None,
-        attempts: int = 0,
-        retry_after: float | None = None,
-    ) -> None:
-        self.kind, self.status_code = kind, status_code
-        self.attempts, self.retry_after = attempts, retry_after
-        super().__init__(what, why, fix)
-
-    @property
-    def transient(self) -> bool:
-        """Whether the same request may work a moment later."""
-        return self.kind in TRANSIENT
-
-    @property
-    def permanent(self) -> bool:
-        """Whether every further request of this model will fail the same way."""
-        return self.kind in PERMANENT
 
 
 class BudgetError(WhileaiError, RuntimeError):
