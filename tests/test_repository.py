@@ -134,6 +134,23 @@ def test_import_contracts_cover_every_package(distributions, root):
     assert set(leaves["source_modules"]) == plugins
 
 
+def test_names_for_type_checkers_are_the_public_names(distribution):
+    """The three lists of a lazy package agree: `TYPE_CHECKING`, `__all__`, and what is found at run time."""
+    tree = ast.parse((distribution.package / "__init__.py").read_text(encoding="utf-8"))
+    module = importlib.import_module(distribution.package.name)
+    checked = {
+        alias.asname or alias.name
+        for node in tree.body
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+        for line in node.body
+        for alias in line.names
+    }
+    assert checked == set(getattr(module, "__all__", ()))
+    for name in checked:
+        assert getattr(module, name) is not None
+    assert checked <= set(dir(module))
+
+
 # --- the kernel ---
 
 

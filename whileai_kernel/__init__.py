@@ -1,6 +1,6 @@
 """The kernel of whileai: rows, hooks, registry. It holds no engine, statistic, prompt or model.
 
-Importing it loads pluggy and nothing else; every name below is imported when it is first used.
+Importing it loads nothing; every name below is imported when it is first used.
 
 Example:
     >>> from whileai_kernel import hookimpl
@@ -11,32 +11,20 @@ Example:
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from whileai_kernel.hookspecs import hookimpl
+from whileai_kernel.lazy import lazy_names
 
 if TYPE_CHECKING:
     from whileai_kernel.dataset import Dataset
     from whileai_kernel.defaults import Sourced
     from whileai_kernel.errors import WhileaiError
+    from whileai_kernel.hookspecs import hookimpl
     from whileai_kernel.lifecycle import Finding, Stage, StopStage
     from whileai_kernel.models import Judgment, Marker, Rollout, Task, from_row, to_row
     from whileai_kernel.registry import Entry, Spec, entries, lookup, make, register_local, resolve, spec_of
     from whileai_kernel.rows import SCHEMA_VERSION, make_rows
     from whileai_kernel.tools import Tool, as_tool, as_tools, tool
-
-_HOMES = {
-    "dataset": ("Dataset",),
-    "defaults": ("Sourced",),
-    "errors": ("WhileaiError",),
-    "lifecycle": ("Finding", "Stage", "StopStage"),
-    "models": ("Judgment", "Marker", "Rollout", "Task", "from_row", "to_row"),
-    "registry": ("Entry", "Spec", "entries", "lookup", "make", "register_local", "resolve", "spec_of"),
-    "rows": ("SCHEMA_VERSION", "make_rows"),
-    "tools": ("Tool", "as_tool", "as_tools", "tool"),
-}
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -68,12 +56,17 @@ __all__ = [
     "tool",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        ".dataset": ("Dataset",),
+        ".defaults": ("Sourced",),
+        ".errors": ("WhileaiError",),
+        ".hookspecs": ("hookimpl",),
+        ".lifecycle": ("Finding", "Stage", "StopStage"),
+        ".models": ("Judgment", "Marker", "Rollout", "Task", "from_row", "to_row"),
+        ".registry": ("Entry", "Spec", "entries", "lookup", "make", "register_local", "resolve", "spec_of"),
+        ".rows": ("SCHEMA_VERSION", "make_rows"),
+        ".tools": ("Tool", "as_tool", "as_tools", "tool"),
+    },
+)

@@ -11,8 +11,9 @@ Example:
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from whileai_kernel.lazy import lazy_names
 
 if TYPE_CHECKING:
     from whileai_agents.endpoint import EndpointAgent
@@ -23,19 +24,6 @@ if TYPE_CHECKING:
     from whileai_agents.proxying import Proxy, proxy
     from whileai_agents.rollout import Rollout
     from whileai_agents.scripted import Scripted
-
-_HOME = {
-    "AgentError": "failures",
-    "EndpointAgent": "endpoint",
-    "FunctionAgent": "function",
-    "McpTools": "mcp_client",
-    "ProgramAgent": "program",
-    "Proxy": "proxying",
-    "Rollout": "rollout",
-    "Scripted": "scripted",
-    "mcp_tools": "mcp_client",
-    "proxy": "proxying",
-}
 
 __all__ = [
     "AgentError",
@@ -50,12 +38,16 @@ __all__ = [
     "proxy",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        ".endpoint": ("EndpointAgent",),
+        ".failures": ("AgentError",),
+        ".function": ("FunctionAgent",),
+        ".mcp_client": ("McpTools", "mcp_tools"),
+        ".program": ("ProgramAgent",),
+        ".proxying": ("Proxy", "proxy"),
+        ".rollout": ("Rollout",),
+        ".scripted": ("Scripted",),
+    },
+)

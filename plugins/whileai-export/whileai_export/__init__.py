@@ -12,8 +12,9 @@ Example:
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from whileai_kernel.lazy import lazy_names
 
 if TYPE_CHECKING:
     from whileai_export.api import export
@@ -23,21 +24,12 @@ if TYPE_CHECKING:
 
 __all__ = ["ExportReport", "Preflight", "encode", "encode_tools", "export", "preflight_export"]
 
-_HOME = {
-    "ExportReport": "whileai_kernel.protocols",
-    "Preflight": "whileai_export.preflight",
-    "encode": "whileai_export.encoders",
-    "encode_tools": "whileai_export.encoders",
-    "export": "whileai_export.api",
-    "preflight_export": "whileai_export.preflight",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        ".api": ("export",),
+        ".encoders": ("encode", "encode_tools"),
+        ".preflight": ("Preflight", "preflight_export"),
+        "whileai_kernel.protocols": ("ExportReport",),
+    },
+)

@@ -10,35 +10,48 @@ Example:
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
-_WHERE = {
-    "near_duplicates": "whileai_guard.duplicates",
-    "HackMonitor": "whileai_guard.monitor",
-    "hack_scan": "whileai_guard.scan",
-    "hack_scan_diff": "whileai_guard.scan",
-    "leak_report": "whileai_guard.leaks",
-    "split_rows": "whileai_guard.splits",
-    "decontaminate": "whileai_guard.contamination",
-    "failure_acknowledged": "whileai_guard.honesty",
-    "no_boilerplate": "whileai_guard.style",
-    "no_hedging": "whileai_guard.style",
-    "no_leak": "whileai_guard.leaks",
-    "no_needless_apology": "whileai_guard.style",
-    "no_refusal": "whileai_guard.style",
-    "no_sycophancy": "whileai_guard.style",
-    "quoted_privileged": "whileai_guard.leaks",
-}
+from whileai_kernel.lazy import lazy_names
 
-__all__ = list(_WHERE)
+if TYPE_CHECKING:
+    from whileai_guard.contamination import decontaminate
+    from whileai_guard.duplicates import near_duplicates
+    from whileai_guard.honesty import failure_acknowledged
+    from whileai_guard.leaks import leak_report, no_leak, quoted_privileged
+    from whileai_guard.monitor import HackMonitor
+    from whileai_guard.scan import hack_scan, hack_scan_diff
+    from whileai_guard.splits import split_rows
+    from whileai_guard.style import no_boilerplate, no_hedging, no_needless_apology, no_refusal, no_sycophancy
 
+__all__ = [
+    "HackMonitor",
+    "decontaminate",
+    "failure_acknowledged",
+    "hack_scan",
+    "hack_scan_diff",
+    "leak_report",
+    "near_duplicates",
+    "no_boilerplate",
+    "no_hedging",
+    "no_leak",
+    "no_needless_apology",
+    "no_refusal",
+    "no_sycophancy",
+    "quoted_privileged",
+    "split_rows",
+]
 
-def __getattr__(name: str) -> Any:
-    if name in _WHERE:
-        return getattr(import_module(_WHERE[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        ".contamination": ("decontaminate",),
+        ".duplicates": ("near_duplicates",),
+        ".honesty": ("failure_acknowledged",),
+        ".leaks": ("leak_report", "no_leak", "quoted_privileged"),
+        ".monitor": ("HackMonitor",),
+        ".scan": ("hack_scan", "hack_scan_diff"),
+        ".splits": ("split_rows",),
+        ".style": ("no_boilerplate", "no_hedging", "no_needless_apology", "no_refusal", "no_sycophancy"),
+    },
+)

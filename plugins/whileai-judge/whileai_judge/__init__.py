@@ -12,8 +12,9 @@ Example:
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from whileai_kernel.lazy import lazy_names
 
 if TYPE_CHECKING:
     from whileai_judge.compare import compare_judges
@@ -26,20 +27,6 @@ if TYPE_CHECKING:
     from whileai_judge.probes import judge_probes
     from whileai_judge.rubric import Criterion, Rubric
     from whileai_judge.trust import judge_trust
-
-_HOMES = {
-    "compare": ("compare_judges",),
-    "correct": ("corrected_pass_rate",),
-    "labels": ("annotator_agreement", "attach_labels", "gold_of"),
-    "model_judge": ("Judge",),
-    "pairs": ("ModelPairJudge", "pairwise"),
-    "parsing": ("parse_score", "parse_verdict"),
-    "pipeline": ("JudgeError", "agrade", "grade"),
-    "probes": ("judge_probes",),
-    "rubric": ("Criterion", "Rubric"),
-    "trust": ("judge_trust",),
-}
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Criterion",
@@ -61,12 +48,18 @@ __all__ = [
     "parse_verdict",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        ".compare": ("compare_judges",),
+        ".correct": ("corrected_pass_rate",),
+        ".labels": ("annotator_agreement", "attach_labels", "gold_of"),
+        ".model_judge": ("Judge",),
+        ".pairs": ("ModelPairJudge", "pairwise"),
+        ".parsing": ("parse_score", "parse_verdict"),
+        ".pipeline": ("JudgeError", "agrade", "grade"),
+        ".probes": ("judge_probes",),
+        ".rubric": ("Criterion", "Rubric"),
+        ".trust": ("judge_trust",),
+    },
+)

@@ -10,24 +10,22 @@ Example:
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from whileai_kernel.lazy import lazy_names
 
 if TYPE_CHECKING:
     from whileai_litellm.failures import ModelError
     from whileai_litellm.model import LiteLLMModel
     from whileai_litellm.providers import from_spec
 
-_HOME = {"LiteLLMModel": "model", "ModelError": "failures", "from_spec": "providers"}
-
 __all__ = ["LiteLLMModel", "ModelError", "from_spec"]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        ".failures": ("ModelError",),
+        ".model": ("LiteLLMModel",),
+        ".providers": ("from_spec",),
+    },
+)

@@ -10,8 +10,9 @@ Example:
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from whileai_kernel.lazy import lazy_names
 
 if TYPE_CHECKING:
     from whileai_measure.alpha import krippendorff_alpha
@@ -38,34 +39,6 @@ if TYPE_CHECKING:
     from whileai_measure.sequential import ConfidenceSequence, StopWhen, stop_when
     from whileai_measure.signflip import SignFlip, sign_flip
     from whileai_measure.variance import EvalVariance, NoiseBand, eval_variance, noise_band
-
-_HOMES = {
-    "alpha": ("krippendorff_alpha",),
-    "columns": ("Columns", "extract"),
-    "changes": ("Change", "Comparison"),
-    "comparison": ("compare",),
-    "correction": ("CorrectedRate", "rogan_gladen"),
-    "coverage": ("CoverageGap", "coverage_gap"),
-    "estimators": ("pass_at_k", "pass_hat_k"),
-    "intervals": ("Estimate", "mean_interval"),
-    "judged": ("JudgeAgreement", "judge_agreement"),
-    "passat": ("PassAt", "pass_at"),
-    "power": ("EvalPower", "HoldoutSize", "detectable_effect", "eval_power", "holdout_size"),
-    "raters": (
-        "Agreement",
-        "Confusion",
-        "Effect",
-        "agreement",
-        "confusion",
-        "length_effect",
-        "position_effect",
-    ),
-    "selfcheck": ("SelfCheck", "self_check"),
-    "sequential": ("ConfidenceSequence", "StopWhen", "stop_when"),
-    "signflip": ("SignFlip", "sign_flip"),
-    "variance": ("EvalVariance", "NoiseBand", "eval_variance", "noise_band"),
-}
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Agreement",
@@ -111,12 +84,24 @@ __all__ = [
     "stop_when",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        ".alpha": ("krippendorff_alpha",),
+        ".changes": ("Change", "Comparison"),
+        ".columns": ("Columns", "extract"),
+        ".comparison": ("compare",),
+        ".correction": ("CorrectedRate", "rogan_gladen"),
+        ".coverage": ("CoverageGap", "coverage_gap"),
+        ".estimators": ("pass_at_k", "pass_hat_k"),
+        ".intervals": ("Estimate", "mean_interval"),
+        ".judged": ("JudgeAgreement", "judge_agreement"),
+        ".passat": ("PassAt", "pass_at"),
+        ".power": ("EvalPower", "HoldoutSize", "detectable_effect", "eval_power", "holdout_size"),
+        ".raters": ("Agreement", "Confusion", "Effect", "agreement", "confusion", "length_effect", "position_effect"),
+        ".selfcheck": ("SelfCheck", "self_check"),
+        ".sequential": ("ConfidenceSequence", "StopWhen", "stop_when"),
+        ".signflip": ("SignFlip", "sign_flip"),
+        ".variance": ("EvalVariance", "NoiseBand", "eval_variance", "noise_band"),
+    },
+)

@@ -10,8 +10,9 @@ Example:
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from whileai_kernel.lazy import lazy_names
 
 if TYPE_CHECKING:
     from whileai_openai.agent import ModelAgent
@@ -20,21 +21,6 @@ if TYPE_CHECKING:
     from whileai_openai.failures import BudgetError, ModelError
     from whileai_openai.ledger import Ceilings, Estimate, Ledger, Metered, estimate
     from whileai_openai.specs import from_spec
-
-_HOME = {
-    "BudgetError": "failures",
-    "Cached": "cache",
-    "Ceilings": "ledger",
-    "ChatModel": "client",
-    "Estimate": "ledger",
-    "Ledger": "ledger",
-    "Metered": "ledger",
-    "ModelAgent": "agent",
-    "ModelError": "failures",
-    "Recorded": "cache",
-    "estimate": "ledger",
-    "from_spec": "specs",
-}
 
 __all__ = [
     "BudgetError",
@@ -51,12 +37,14 @@ __all__ = [
     "from_spec",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        ".agent": ("ModelAgent",),
+        ".cache": ("Cached", "Recorded"),
+        ".client": ("ChatModel",),
+        ".failures": ("BudgetError", "ModelError"),
+        ".ledger": ("Ceilings", "Estimate", "Ledger", "Metered", "estimate"),
+        ".specs": ("from_spec",),
+    },
+)

@@ -14,32 +14,43 @@ Example:
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
-_WHERE = {
-    "build_preference_pairs": "whileai_select.pairs",
-    "curriculum": "whileai_select.rounds",
-    "fit_saturation": "whileai_select.rounds",
-    "group_signal": "whileai_select.signal",
-    "next_round": "whileai_select.rounds",
-    "publish_gate": "whileai_select.gate",
-    "recommend_k": "whileai_select.signal",
-    "retire_solved": "whileai_select.rounds",
-    "select": "whileai_select.selection",
-    "select_rl": "whileai_select.rl",
-    "select_sft": "whileai_select.sft",
-    "trim": "whileai_select.rounds",
-}
+from whileai_kernel.lazy import lazy_names
 
-__all__ = list(_WHERE)
+if TYPE_CHECKING:
+    from whileai_select.gate import publish_gate
+    from whileai_select.pairs import build_preference_pairs
+    from whileai_select.rl import select_rl
+    from whileai_select.rounds import curriculum, fit_saturation, next_round, retire_solved, trim
+    from whileai_select.selection import select
+    from whileai_select.sft import select_sft
+    from whileai_select.signal import group_signal, recommend_k
 
+__all__ = [
+    "build_preference_pairs",
+    "curriculum",
+    "fit_saturation",
+    "group_signal",
+    "next_round",
+    "publish_gate",
+    "recommend_k",
+    "retire_solved",
+    "select",
+    "select_rl",
+    "select_sft",
+    "trim",
+]
 
-def __getattr__(name: str) -> Any:
-    if name in _WHERE:
-        return getattr(import_module(_WHERE[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        ".gate": ("publish_gate",),
+        ".pairs": ("build_preference_pairs",),
+        ".rl": ("select_rl",),
+        ".rounds": ("curriculum", "fit_saturation", "next_round", "retire_solved", "trim"),
+        ".selection": ("select",),
+        ".sft": ("select_sft",),
+        ".signal": ("group_signal", "recommend_k"),
+    },
+)

@@ -10,8 +10,9 @@ Example:
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from whileai_kernel.lazy import lazy_names
 
 if TYPE_CHECKING:
     from whileai_simulate.agents import AgentContext
@@ -45,35 +46,18 @@ __all__ = [
     "simulate",
 ]
 
-_HOMES = {
-    "AgentContext": "agents",
-    "AgentFailedError": "run",
-    "Budget": "options",
-    "ModelUser": "model_user",
-    "ModelWriter": "model_writer",
-    "Options": "options",
-    "Outcome": "outcome",
-    "SimulatedDataset": "run",
-    "UserAudit": "audit",
-    "UserFailedError": "run",
-    "asimulate": "run",
-    "audit_user": "audit",
-    "honest_agent": "seeded",
-    "preflight": "understanding",
-    "recommend": "sizing",
-    "seeded_agent": "seeded",
-    "simulate": "run",
-}
-
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        ".agents": ("AgentContext",),
+        ".audit": ("UserAudit", "audit_user"),
+        ".model_user": ("ModelUser",),
+        ".model_writer": ("ModelWriter",),
+        ".options": ("Budget", "Options"),
+        ".outcome": ("Outcome",),
+        ".run": ("AgentFailedError", "SimulatedDataset", "UserFailedError", "asimulate", "simulate"),
+        ".seeded": ("honest_agent", "seeded_agent"),
+        ".sizing": ("recommend",),
+        ".understanding": ("preflight",),
+    },
+)

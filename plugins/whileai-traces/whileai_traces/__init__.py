@@ -10,8 +10,9 @@ Example:
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from whileai_kernel.lazy import lazy_names
 
 if TYPE_CHECKING:
     from whileai_traces.build import RowBuilder, Score
@@ -20,22 +21,11 @@ if TYPE_CHECKING:
 
 __all__ = ["FormatGuess", "RowBuilder", "Score", "detect", "iter_rows", "read", "tools_from_traces"]
 
-_HOME = {
-    "FormatGuess": "reading",
-    "RowBuilder": "build",
-    "Score": "build",
-    "detect": "reading",
-    "iter_rows": "reading",
-    "read": "reading",
-    "tools_from_traces": "tooling",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        ".build": ("RowBuilder", "Score"),
+        ".reading": ("FormatGuess", "detect", "iter_rows", "read"),
+        ".tooling": ("tools_from_traces",),
+    },
+)

@@ -23,6 +23,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from whileai_kernel.lazy import lazy_names
+
 if TYPE_CHECKING:
     import whileai_verify as verify
     from whileai.backends import Anthropic, Bedrock, Fireworks, Gemini, LiteLLM, Local
@@ -186,8 +188,6 @@ _HOMES: dict[str, tuple[str, ...]] = {
     ),
     "whileai_traces": ("tools_from_traces",),
 }
-_MODULES = {"verify": "whileai_verify"}
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "VLLM",
@@ -284,15 +284,14 @@ __all__ = [
 ]
 
 
+_imported, _names = lazy_names(__name__, _HOMES)
+
+
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return importlib.import_module(_MODULES[name])
-    if name in _HOME:
-        value = getattr(importlib.import_module(_HOME[name]), name)
-        globals()[name] = value
-        return value
-    if name.startswith("__"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "verify":  # a module
+        return importlib.import_module("whileai_verify")
+    if name in __all__ or name.startswith("__"):
+        return _imported(name)
     from whileai_kernel.errors import nearest
 
     near = nearest(name, __all__)
@@ -301,4 +300,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*_names(), *__all__})
