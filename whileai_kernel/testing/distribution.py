@@ -17,7 +17,7 @@ __all__ = ["PLUGIN_CHECKS"]
 
 _LIGHT = """
 import importlib, json, sys
-import whileai_kernel
+from whileai_kernel import hookimpl
 before = set(sys.modules)
 importlib.import_module({module!r})
 print(json.dumps(sorted(set(sys.modules) - before)))
