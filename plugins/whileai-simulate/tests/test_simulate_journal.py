@@ -22,13 +22,13 @@ PROGRAM = '''
 import os, signal, sys
 from whileai_simulate import simulate
 
-out, die, kind = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+out, kind = sys.argv[1], sys.argv[3]
 calls = []
 
 
 def agent(message: str, *, context) -> str:
     calls.append(1)
-    if len(calls) == die:
+    if len(calls) == int(sys.argv[2]):  # a constant of the module would be part of who the agent is
         os.kill(os.getpid(), signal.SIGKILL)
     return f"{context.seed % 1000} " + context.call_tool("get_order", {"order_id": "O-1"})
 

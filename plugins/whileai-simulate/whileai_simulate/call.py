@@ -5,6 +5,9 @@ Nothing runs here: after this module every argument is valid, the agent is prepa
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cached_property
 from typing import Any
@@ -15,6 +18,7 @@ from whileai_kernel.tools import Tool, as_tools
 from whileai_simulate import defaults as d
 from whileai_simulate.dedup import NearDuplicates
 from whileai_simulate.estimate import RunEstimate
+from whileai_simulate.fingerprint import fingerprint
 from whileai_simulate.identity import agent_identity, identity_of, make_agent, make_writer, plain_options
 from whileai_simulate.ledger import RunLedger
 from whileai_simulate.options import make_budget, make_options, preset
@@ -168,6 +172,7 @@ class Call:
             "judge": identity_of(self.judge),
             "user": None if self.user is None else self.user.version,
             "tools": content_id("tools", self.setting.tools),
+            "functions": {name: agent_identity(fn, None) for name, fn in sorted(self.execute().items())},
             "system_prompt": content_id("prompt", call["system_prompt"]),
             "simulator": _writer_name(call["simulator"], self.source.writer),
             "situations": self.count,
@@ -177,7 +182,7 @@ class Call:
             "seed": call["seed"],
             "axes": {k: None if v is None else [str(x) for x in v] for k, v in (call["axes"] or {}).items()},
             "budget": asdict(self.budget),
-            "tasks": content_id("tasks", [t["task_id"] for t in self.source.fixed]),
+            "tasks": _digest(self.source.fixed),
             "traces": self.traced,
             "options": plain_options(self.options),
         }
@@ -187,9 +192,17 @@ class Call:
         return content_id("call", self.description())
 
 
+def _digest(tasks: Sequence[Any]) -> str:
+    """Return a hash of whole tasks: two of the same id may still differ in their world or their reference."""
+    digest = hashlib.sha256()
+    for task in tasks:
+        digest.update(json.dumps(task, sort_keys=True, default=repr).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()[:20]
+
+
 def _writer_name(given: Any, writer: Any) -> str:
     """Return what tells one writer from another; a name stands for itself, a model for its prompt and sampling too."""
     version = getattr(writer, "version", None)
     if isinstance(version, str):
         return version
-    return str(given) if isinstance(given, str | bool) else type(given).__name__
+    return str(given) if isinstance(given, str | bool) else f"{type(given).__name__}@{fingerprint(given)}"

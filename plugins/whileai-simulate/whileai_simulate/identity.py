@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from whileai_kernel.errors import ParameterError, UnknownNameError
 from whileai_kernel.registry import resolve, spec_of
 from whileai_simulate.agents import PreparedAgent, prepare
+from whileai_simulate.fingerprint import fingerprint
 from whileai_simulate.options import Options
 from whileai_simulate.sides import UserSide, is_model, model_of, resolved_model
 from whileai_simulate.writer import OfflineWriter
 
 __all__ = ["agent_identity", "identity_of", "make_agent", "make_writer", "plain_options"]
 
-_QUIET = frozenset({"collect", "overwrite", "give_up_after", "share_tolerance", "allow", "agent_name", "user"})
+_QUIET = frozenset({"collect", "overwrite", "give_up_after", "share_tolerance", "allow", "user"})
 
 
 def plain_options(options: Options) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def plain_options(options: Options) -> dict[str, Any]:
         if name in ("execute", "faults") and isinstance(value, Mapping):
             out[name] = {key: agent_identity(getattr(v, "result", v), None) for key, v in sorted(value.items())}
         elif isinstance(value, type):
-            out[name] = f"{value.__module__}.{value.__qualname__}"
+            out[name] = f"{value.__module__}.{value.__qualname__}@{fingerprint(value)}"
         elif isinstance(value, str | int | float | bool | type(None)):
             out[name] = value
         else:
@@ -99,21 +99,8 @@ def identity_of(component: Any) -> str | None:
 def agent_identity(agent: Any, prepared: PreparedAgent | None) -> str:
     """Return what tells one agent from another: name, code and parameters; no memory address."""
     found = prepared.fn if prepared is not None else agent
-    spec = spec_of(found)
     base = getattr(found, "func", found)
     code_of = base if inspect.isroutine(base) else type(base)
-    try:
-        code = inspect.getsource(code_of)
-    except (OSError, TypeError):
-        raw = getattr(base, "__code__", None)
-        code = f"{raw.co_code.hex()}{raw.co_names}" if raw is not None else ""
-    params: dict[str, Any] = {}
-    for key, value in sorted(getattr(found, "__dict__", {}).items()) if not inspect.isroutine(found) else ():
-        if isinstance(value, str | int | float | bool | tuple | type(None)):
-            params[key] = value
-    policy = getattr(found, "policy", None)
-    if isinstance(policy, Mapping):  # the sampling of a model is part of who it is
-        params["policy"] = json.dumps(policy, sort_keys=True, default=str)
     where = f"{getattr(code_of, '__module__', '')}.{getattr(code_of, '__qualname__', type(base).__name__)}"
-    digest = hashlib.sha256(f"{code}{params}{spec}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    digest = hashlib.sha256(f"{fingerprint(found)}{spec_of(found)}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return f"{where}@{digest}"

@@ -18,6 +18,7 @@ from whileai_kernel.registry import make, resolve
 from whileai_simulate.agents import PreparedAgent
 from whileai_simulate.draw import hash64
 from whileai_simulate.estimate import estimate_run
+from whileai_simulate.fingerprint import fingerprint
 from whileai_simulate.ledger import RunLedger
 from whileai_simulate.prompts import OUTCOME_RUBRIC, USER_TEMPLATE, WRITER_TEMPLATE
 
@@ -115,7 +116,8 @@ def make_user_side(user: Any) -> UserSide | None:
             fix="pass user='scripted', a model spec such as 'openai:<model>', a model, or a ModelUser",
         )  # fmt: skip
     kind = "model" if model_of(user) is not None else type(user).__name__
-    return UserSide(kind, user, str(getattr(user, "version", "") or type(user).__qualname__))
+    version = getattr(user, "version", "") or f"{type(user).__qualname__}@{fingerprint(user)}"
+    return UserSide(kind, user, str(version))
 
 
 def resolved_model(spec: str, side: str, choices: str) -> Any:
