@@ -16,14 +16,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from whileai_kernel.errors import ParameterError, unknown_name
+from whileai_kernel.errors import ParameterError, nearest, unknown_name
 from whileai_simulate.covering import Forbidden
 from whileai_simulate.defaults import OFF_TOPIC
 from whileai_simulate.entities import Domain
 from whileai_simulate.faults import FAULTS, SUCCESS
 
-__all__ = ["AXIS_NAMES", "HISTORIES", "NO_TOOL", "SEVERAL", "STANCES", "WORLD_STATES", "Axes", "Rule", "build_axes",
-           "policy_rules"]  # fmt: skip
+__all__ = ["AXIS_NAMES", "HISTORIES", "NO_TOOL", "SEVERAL", "STANCES", "VOCABULARY", "WORLD_STATES", "Axes", "Rule",
+           "build_axes", "policy_rules"]  # fmt: skip
 
 NO_TOOL, SEVERAL, NONE = "none", "several", "none"
 AXIS_NAMES = ("tool", "policy_rule", "stance", "world_state", "tool_condition", "history")
@@ -32,6 +32,13 @@ STANCES = ("ordinary", "ambiguous", "boundary", "adversarial", "hurried", "unsur
 WORLD_STATES = ("exists", "missing", "already_acted", "duplicate", "partial", "unknown")
 CONDITIONS = (SUCCESS, *FAULTS)
 HISTORIES = ("fresh", "prior_failure", "prior_partial", "contradicts_earlier", "repeat_visit")
+VOCABULARY: dict[str, tuple[str, ...]] = {
+    "stance": STANCES,
+    "world_state": (*WORLD_STATES, NONE),
+    "tool_condition": (*CONDITIONS, NONE),
+    "history": HISTORIES,
+}
+"""Values of the axes that are the same whatever the tools are; own faults are further tool conditions."""
 _OFF_TOPIC_STANCES = ("ordinary", "hurried", "exploratory")
 _MODAL = re.compile(
     r"\b(must|should|shall|can only|cannot|can not|can't|may not|may only|never|always|do not|don't|does not|needs? to|"
@@ -143,7 +150,9 @@ def build_axes(
     wanted = {axis: dict(by_value) for axis, by_value in (weights or {}).items()}
     share = off_topic / (1 - off_topic) * max(1, len(tools) - 1) if off_topic else 0.0
     wanted.setdefault("tool", {}).setdefault(NO_TOOL, share)
+    every = {axis: list(known) for axis, known in values.items()}
     pinned_axes = _apply(values, changes or {})
+    _check_forbidden(forbidden, {**every, **{axis: known for axis, known in values.items() if axis not in every}})
     for axis, by_value in wanted.items():
         if axis not in values and axis in AXIS_NAMES:
             continue
@@ -152,8 +161,34 @@ def build_axes(
         for value in by_value:
             if value not in values[axis] and not (axis == "tool" and value == NO_TOOL) and axis not in pinned_axes:
                 unknown_name(f"value of {axis}", str(value), [str(v) for v in values[axis]])
+        if all(by_value.get(value, 1.0) == 0 for value in values[axis]):
+            raise ParameterError(f"every value of axis {axis!r} has weight 0", fix=f"leave one of {axis} above 0")
     rules_by_value = {r.value: r for r in rules if r.value in values.get("policy_rule", ())}
     return _pruned(Axes(values, [*_constraints(domain, values), *forbidden], wanted, rules_by_value))
+
+
+def _check_forbidden(forbidden: Sequence[Forbidden], values: Mapping[str, Sequence[Any]]) -> None:
+    for pair in forbidden:
+        if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 4:
+            raise ParameterError(
+                f"a forbidden pair is (axis, value, other axis, other value), not {pair!r:.60}",
+                fix="pass options={'forbidden': [('tool', 'get_order', 'stance', 'hurried')]}",
+            )
+        for axis, value in (pair[:2], pair[2:]):
+            if axis not in values:
+                unknown_name("axis", str(axis), values)
+            if value not in values[axis]:
+                unknown_name(f"value of {axis}", str(value), [str(v) for v in values[axis]])
+        if pair[0] == pair[2]:
+            raise ParameterError(
+                f"a forbidden pair is of two axes, and {pair[0]!r} is one",
+                fix=f"pin the axis instead: axes={{{pair[0]!r}: [...]}}",
+            )
+
+
+def _misspelt(axis: str, chosen: Sequence[Any], values: Mapping[str, Sequence[Any]]) -> bool:
+    """Whether a new axis looks like a known one, by its name and its values: then it is one, misspelt."""
+    return any(not set(chosen).isdisjoint(values.get(known, ())) for known in nearest(axis, AXIS_NAMES))
 
 
 def _apply(values: dict[str, list[Any]], changes: Mapping[str, Sequence[Any] | None]) -> set[str]:
@@ -173,6 +208,8 @@ def _apply(values: dict[str, list[Any]], changes: Mapping[str, Sequence[Any] | N
             # Where nothing is called there is nothing to fail: the neutral value stays available.
             neutral = [NONE] if axis in ("world_state", "tool_condition") and NONE not in chosen else []
             chosen = [*chosen, *neutral]
+        elif axis not in AXIS_NAMES and _misspelt(axis, chosen, values):
+            unknown_name("axis", axis, values)
         values[axis] = chosen
     return set(changes)
 
@@ -211,6 +248,13 @@ def _constraints(domain: Domain, values: Mapping[str, Sequence[Any]]) -> list[Fo
     return out
 
 
+def _clash(axes: Axes) -> str:
+    """Return which values exclude each other where an axis has no other."""
+    only = {(axis, values[0]) for axis, values in axes.values.items() if len(values) == 1}
+    found = [f"{a}={va} and {b}={vb}" for a, va, b, vb in axes.forbidden if {(a, va), (b, vb)} <= only]
+    return f"{', '.join(found[:3])} exclude each other" if found else "the constraints exclude each of them"
+
+
 def _pruned(axes: Axes) -> Axes:
     """Drop values that no valid row can hold: `none` where every tool has an entity, for example."""
     from whileai_simulate.covering import count_coverage
@@ -220,6 +264,10 @@ def _pruned(axes: Axes) -> Axes:
     for axis, values in list(axes.values.items()):
         kept = [v for v in values if (axis, v) in possible]
         if not kept:
-            raise ParameterError(f"no value of axis {axis!r} can occur", fix="check the constraints and pinned axes")
+            raise ParameterError(
+                f"no value of axis {axis!r} can occur",
+                why=_clash(axes),
+                fix="pin other values, or drop one of the axes",
+            )
         axes.values[axis] = kept
     return axes

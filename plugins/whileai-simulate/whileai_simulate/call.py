@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from typing import Any
 
-from whileai_kernel.errors import ParameterError
+from whileai_kernel.errors import ParameterError, unknown_name
 from whileai_kernel.rows import content_id
 from whileai_kernel.tools import Tool, as_tools
 from whileai_simulate import defaults as d
+from whileai_simulate.axes import NO_TOOL, SEVERAL, VOCABULARY
+from whileai_simulate.checks import check_arguments, check_functions, rows_of
 from whileai_simulate.dedup import NearDuplicates
 from whileai_simulate.estimate import RunEstimate
 from whileai_simulate.fingerprint import fingerprint
@@ -44,12 +46,8 @@ class Call:
 
     def __init__(self, arguments: dict[str, Any]) -> None:
         call = self.arguments = arguments
+        check_arguments(call)
         self.options = make_options(call["options"])
-        prompt = call["system_prompt"]
-        if prompt is not None and not isinstance(prompt, str):
-            raise ParameterError(
-                f"system_prompt must be text, not {type(prompt).__name__}", fix="pass the text of the policy"
-            )
         self.budget = make_budget(call["budget"])
         chosen = preset(call["mode"])
         policy = call["repeat_policy"] or chosen["repeat_policy"]
@@ -62,9 +60,6 @@ class Call:
             raise ParameterError(
                 f"repeat_policy {policy!r} needs judge=", why="it decides by verdicts", fix="pass judge=..., or 'fixed'"
             )
-        for name, low in (("runs", 1), ("concurrency", 1)):
-            if isinstance(call[name], bool) or not isinstance(call[name], int) or call[name] < low:
-                raise ParameterError(f"{name} must be a whole number from {low}, not {call[name]!r}")
         self.warnings: list[str] = []
         self._prepare_tasks()
         self.ledger = RunLedger(self.budget.tokens, self.budget.usd)
@@ -88,16 +83,16 @@ class Call:
         return dict(own or {})
 
     def _prepare_tasks(self) -> None:
-        from whileai_simulate.replay import read_tasks, seed_tasks
+        from whileai_simulate.replay import seed_tasks
         from whileai_simulate.traces import LeakCheck, aim, trace_texts
 
         call = self.arguments
-        replay = read_tasks(call["tasks"]) if call["tasks"] is not None else None
         tools: list[Tool] = as_tools(call["tools"])
+        replay = None if call["tasks"] is None else self._replayed(tools)
         if replay and not tools:
             tools = as_tools(replay[0].get("tools") or ())
         weights = {k: dict(v) for k, v in self.options.weights.items()}
-        traces = list(call["traces"]) if call["traces"] is not None else []
+        traces = rows_of("traces", call["traces"]) if call["traces"] is not None else []
         if traces:
             weights, notes = aim(traces, tools, weights)
             self.warnings += notes
@@ -114,7 +109,8 @@ class Call:
             forbidden=self.options.forbidden,
             faults=self.options.faults,
         )
-        fixed = replay if replay is not None else seed_tasks(self.setting, list(call["seeds"]))
+        check_functions(self.execute(), [tool.name for tool in tools])
+        fixed = replay if replay is not None else seed_tasks(self.setting, self._seeds())
         self.count = self._count(replay, len(fixed))
         self.grid = Grid(self.setting.axes, self.count - len(fixed), self.options.strength, call["seed"])
         self.source = TaskSource(
@@ -126,12 +122,50 @@ class Call:
             LeakCheck(traces, self.options.leak_ngram, tools) if traces else None,
         )
 
+    def _replayed(self, tools: Sequence[Tool]) -> list[dict[str, Any]]:
+        """Return the tasks to replay; what one lacks (foreign tasks have no tools, or no prompt) the call adds."""
+        from whileai_simulate.replay import read_tasks
+
+        call = self.arguments
+        for name in ("seeds", "axes", "traces"):
+            if call[name] is not None and len(call[name]) > 0:
+                raise ParameterError(
+                    f"tasks= and {name}= exclude each other", why="a replay runs the tasks that it is given alone",
+                    fix=f"leave {name} out, or run it as a second call",
+                )  # fmt: skip
+        replay = read_tasks(rows_of("tasks", call["tasks"]))
+        prompt, others = call["system_prompt"], 0
+        for task in replay:
+            if prompt is not None:
+                others += task.setdefault("system_prompt", prompt) != prompt
+            if tools:
+                task.setdefault("tools", [tool.to_openai() for tool in tools])
+        if others:
+            self.warnings.append(
+                f"{others} of {len(replay)} tasks bring a system prompt of their own, which is used instead of "
+                "system_prompt=; remove it from the tasks to try another one"
+            )
+        return replay
+
+    def _seeds(self) -> list[Any]:
+        seeds = self.arguments["seeds"]
+        if isinstance(seeds, str | Mapping) or not isinstance(seeds or (), Iterable):
+            raise ParameterError(
+                f"seeds must be a list of asks, not {type(seeds).__name__}", fix="pass seeds=['Cancel my order.']"
+            )
+        known = {**VOCABULARY, "tool": (*(t.name for t in self.tools), SEVERAL, NO_TOOL)}
+        out = list(seeds or ())
+        for seed in out:
+            axes = seed.get("axes") if isinstance(seed, Mapping) else None
+            for axis, value in _axes_of_seed(axes).items():
+                if axis in known and value not in known[axis] and value not in self.options.faults:
+                    unknown_name(f"value of {axis}", str(value), map(str, known[axis]))
+        return out
+
     def _count(self, replay: list[dict[str, Any]] | None, fixed: int) -> int:
         """Return the number of tasks from situations, budget and what must run."""
         wanted: int | None = self.arguments["situations"]
         each: int = self.repeats.k * self.arguments["runs"]
-        if wanted is not None and (isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1):
-            raise ParameterError(f"situations must be a whole number from 1, not {wanted!r}", fix="pass situations=16")
         limit = self.budget.rollouts
         affordable = None if limit is None else limit // each
         if affordable == 0:
@@ -190,6 +224,15 @@ class Call:
     def fingerprint(self) -> str:
         """Return the hash of everything that shapes the rows."""
         return content_id("call", self.description())
+
+
+def _axes_of_seed(axes: Any) -> Mapping[str, Any]:
+    if axes is not None and not isinstance(axes, Mapping):
+        raise ParameterError(
+            f"axes of a seed must be a mapping, not {axes!r:.60}",
+            fix="pass seeds=[{'prompt': '...', 'axes': {'stance': 'hurried'}}]",
+        )
+    return axes or {}
 
 
 def _digest(tasks: Sequence[Any]) -> str:

@@ -57,8 +57,14 @@ class Journal:
         self._done = array("q")  # place of each rollout in the file, eight bytes each
         self._tasks = array("q")
         self._shared = dict(shared)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file: IO[bytes] = path.open("a+b", buffering=0)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file: IO[bytes] = path.open("a+b", buffering=0)
+        except OSError as err:
+            raise JournalError(
+                f"cannot open {path} for writing: {err.strerror or err}", why="finished rollouts are kept there",
+                fix="give output= or checkpoint= in a directory that can be written",
+            ) from err  # fmt: skip
         # Reading has a handle of its own: without a buffer every byte of a line would be a system call.
         self._reader: IO[bytes] = path.open("rb")
         try:

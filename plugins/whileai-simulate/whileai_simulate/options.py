@@ -10,6 +10,7 @@ from typing import Any
 
 from whileai_kernel.errors import ParameterError, nearest, unknown_name
 from whileai_simulate import defaults as d
+from whileai_simulate.checks import check_number, check_options
 from whileai_simulate.faults import Fault
 from whileai_simulate.world import World
 
@@ -99,13 +100,12 @@ def _from_mapping(cls: type[Any], value: Mapping[str, Any], noun: str) -> Any:
 
 def make_options(value: Options | Mapping[str, Any] | None) -> Options:
     """Return options from a mapping; unknown names are errors with the nearest match."""
+    if value is not None and not isinstance(value, Options | Mapping):
+        raise ParameterError(
+            f"options must be a mapping or Options, not {type(value).__name__}", fix="pass options={'strength': 3}"
+        )
     made: Options = value if isinstance(value, Options) else _from_mapping(Options, value or {}, "option")
-    if made.max_turns < 1 or made.patience < 1:
-        raise ParameterError("max_turns and patience must be at least 1", fix="pass max_turns=12")
-    if not 0 < made.near_duplicate <= 1:
-        raise ParameterError(f"near_duplicate must be in (0, 1], not {made.near_duplicate!r}")
-    if isinstance(made.near_window, bool) or not isinstance(made.near_window, int) or made.near_window < 1:
-        raise ParameterError(f"near_window must be a whole number from 1, not {made.near_window!r}")
+    check_options(made)
     return made
 
 
@@ -123,10 +123,9 @@ def make_budget(value: int | Mapping[str, float] | Budget | None) -> Budget:
         )
     for f in dataclasses.fields(Budget):
         limit = getattr(made, f.name)
-        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float) or limit <= 0):
-            raise ParameterError(
-                f"budget {f.name} must be above 0, not {limit!r}", fix=f"pass budget={{'{f.name}': 64}}"
-            )
+        if limit is not None:
+            fix = f"pass budget={{'{f.name}': 64}}"
+            check_number(f"budget {f.name}", limit, 0, whole=f.name == "rollouts", above=True, fix=fix)
     return made
 
 

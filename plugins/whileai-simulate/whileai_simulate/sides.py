@@ -160,9 +160,14 @@ def make_judge(judge: Any) -> Any:
             except WhileaiError:
                 try:
                     return resolve("verifiers", judge)
-                except UnknownNameError:
-                    raise err from None
+                except UnknownNameError as other:  # whichever knows the nearest name
+                    raise (other if "did you mean" in other.fix and "did you mean" not in err.fix else err) from None
     if not is_model(judge) or callable(judge):
+        if judge is not None and not callable(judge):
+            raise ParameterError(
+                f"{judge!r:.60} is no judge", why="a judge is called with a row and returns a verdict",
+                fix="pass a function of a row, the name of a judge or verifier, or a model such as 'openai:<model>'",
+            )  # fmt: skip
         return judge
     try:
         return make("judges", "judge/rubric", rubric=OUTCOME_RUBRIC, model=judge, reference=True, name="outcome")

@@ -15,7 +15,7 @@ from whileai_kernel.messages import text_of, tool_calls
 from whileai_kernel.rows import passed
 from whileai_kernel.tools import Tool
 from whileai_simulate import phrases
-from whileai_simulate.axes import AXIS_NAMES
+from whileai_simulate.axes import VOCABULARY
 from whileai_simulate.dedup import shingles, words_in
 from whileai_simulate.lexicon import words_of
 
@@ -85,6 +85,14 @@ def trace_texts(row: Mapping[str, Any]) -> list[str]:
     return [t for t in texts if t.strip()]
 
 
+def _axes_of(row: Mapping[str, Any], known: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Return the labels of a row that name values of this run; rows of other tools say what they like."""
+    axes = row.get("axes")
+    if not isinstance(axes, Mapping):
+        return {}
+    return {k: v for k, v in axes.items() if k in known and isinstance(v, str) and v in known[k]}
+
+
 def aim(
     traces: Sequence[Mapping[str, Any]], tools: Sequence[Tool], weights: Mapping[str, dict[Any, float]]
 ) -> tuple[dict[str, dict[Any, float]], list[str]]:
@@ -97,9 +105,10 @@ def aim(
     if not failing:
         return out, ["traces: no failing row, so the grid is not aimed"]
     names = {t.name for t in tools}
+    known = {**VOCABULARY, "tool": tuple(names)}
     counts: dict[str, Counter[Any]] = {}
     for row in failing:
-        values = {k: v for k, v in (row.get("axes") or {}).items() if k in AXIS_NAMES}
+        values = _axes_of(row, known)
         for axis, value in values.items():
             counts.setdefault(axis, Counter())[value] += 1
         if "tool" not in values or "tool_condition" not in values:
@@ -114,10 +123,6 @@ def aim(
     for axis, counter in counts.items():
         mine = out.setdefault(axis, {})
         for value, count in counter.items():
-            if axis == "tool" and value not in names:
-                continue
-            if axis == "policy_rule":
-                continue
             mine.setdefault(value, 1.0 + 3.0 * count / len(failing))
     seen = ", ".join(f"{axis}: {counter.most_common(1)[0][0]}" for axis, counter in counts.items())
     return out, [f"traces: {len(failing)} of {len(traces)} rows fail; aimed at {seen or 'nothing in particular'}"]
