@@ -30,13 +30,19 @@ from whileai_simulate.lexicon import (
     STATUSES,
     WRITE_VERBS,
     participle,
+    plural,
     singular,
     words_of,
 )
 from whileai_simulate.schema import resolve, type_of
+from whileai_simulate.vocabulary import QUERIES
 
 __all__ = ["Domain", "EntityType", "Param", "ToolInfo", "read_domain"]
 
+_LOOSE = frozenset({"tracking", "confirmation", "reference", "serial", "record"})
+_PAGING = "limit page offset count sort cursor size order top max_results page_size per_page sort_by order_by top_k"
+_CONTROLS = frozenset(_PAGING.split())
+"""Parameters that say how much a search shows; no record has them."""
 _ID = re.compile(
     r"^(?:(?P<role>new|old|target|source|from|to|original|current)_)?(?P<entity>[a-z][a-z_]*?)_(?P<kind>ids?|numbers?|codes?)$"
 )
@@ -245,6 +251,8 @@ def _reference(name: str, schema: Mapping[str, Any], verb_object: list[str]) -> 
     if match is None:
         return None, False, ""
     entity = singular(match["entity"])
+    if entity in _LOOSE and len(verb_object) > 1 and verb_object[-1] not in ("id", "number", "code", "status"):
+        entity = verb_object[-1]  # the tracking number of track_package is that of the package
     coded = not match["kind"].startswith("id")
     if entity.split("_")[-1] in _NOT_ENTITIES or (coded and entity in ("phone", "card", "account_holder")):
         return None, False, ""
@@ -344,6 +352,8 @@ def _info(tool: Tool, params: tuple[Param, ...], entities: dict[str, EntityType]
     if kind == "read":
         return _read_info(tool, params, keys, head, named, verb, guesses, entities)
     key = keys[0] if keys else None
+    if key and verb in CREATE_VERBS and not key.required and named and key.entity not in named:
+        key = None  # what is made can do without it
     if verb in CREATE_VERBS and not (key and named and key.entity in named and verb not in ("book", "send", "create")):
         thing = named[-1] if named and (not key or named[-1] != key.entity) else (head[-1] if head else "record")
         if thing not in entities:
@@ -372,6 +382,13 @@ def _read_info(
     guesses: list[str], entities: dict[str, EntityType],
 ) -> ToolInfo:  # fmt: skip
     own = [p for p in keys if p.entity in named] or ([] if named else keys)
+    parts = [w for w in head if w not in _PARTS]
+    if own and not named and parts and _is_plural(tool, parts[-1]):
+        # The lab results of a patient are records of their own.
+        part = "_".join(parts)
+        guesses.append(f"{tool.name}: lists each {part}, guessed from the name; declare its result schema")
+        entities.setdefault(part, EntityType(part, f"{part}_id", sources=[f"name of {tool.name}"]))
+        return ToolInfo(tool, "read", "list", verb, part, params, own[0].name, guesses=tuple(guesses))
     if own and (verb not in ("list", "search") or [own[0].entity] == named[-1:]):
         return ToolInfo(tool, "read", "get", verb, own[0].entity, params, own[0].name, guesses=tuple(guesses))
     entity = named[-1] if named else None
@@ -390,13 +407,29 @@ def _read_info(
     return ToolInfo(tool, "read", mode, verb, entity, params, guesses=tuple(guesses))
 
 
+_PARTS = frozenset({"detail", "info", "information", "status", "data", "all", "type", "setting", "preference"})
+"""Words of tool names that mean a record itself."""
+
+
+def _is_plural(tool: Tool, noun: str) -> bool:
+    return plural(noun) != noun and plural(noun) in words_of(tool.name)
+
+
+_NAMED_THINGS = """
+repository repo document file page note event meeting playlist song recipe device server deployment project task
+ticket message invoice contract report branch commit issue profile policy record log calendar course
+"""
+_THINGS = frozenset(_NAMED_THINGS.split())
+"""Nouns that are records although nothing gives them an id."""
+
+
 def _is_fact(tool: Tool, params: tuple[Param, ...], verb: str, head: list[str]) -> bool:
     """Whether a tool looks up a fact (the weather in a city) and no record: one thing, of a kind that has no ids."""
     if not head or verb in ("find", "search", "list", "browse", "query") or not any(p.required for p in params):
         return False
-    plural = words_of(tool.name)[len(head)] != head[-1]
-    known = head[-1] in PEOPLE or head[-1] in CATALOG or head[-1] in STATUSES
-    return not plural and not known and "by" not in words_of(tool.name)
+    several = words_of(tool.name)[len(head)] != head[-1]
+    known = head[-1] in PEOPLE or head[-1] in CATALOG or head[-1] in STATUSES or head[-1] in _THINGS
+    return not several and not known and "by" not in words_of(tool.name)
 
 
 def _mentions(words: list[str], entity: str) -> bool:
@@ -404,12 +437,22 @@ def _mentions(words: list[str], entity: str) -> bool:
     return any(words[i : i + len(parts)] == parts for i in range(len(words)))
 
 
+def _searches(param: Param) -> bool:
+    return bool(QUERIES & set(words_of(param.name)[-1:]))
+
+
 def _note_fields(entities: dict[str, EntityType], info: ToolInfo) -> None:
-    """A field that a write sets, or a search matches, is a field of the record."""
+    """A field that a write sets, or a search matches, is a field of the record.
+
+    What a cancellation or a merge is told (a reason, a method) belongs to the act, and what shall come new (a new
+    start) is not there before; how much a search shows and the words that it looks for are no fields either.
+    """
     entity = entities.get(info.entity or "")
-    if entity is None or info.mode not in ("change", "find", "create"):
+    if entity is None or info.mode not in ("change", "find", "create", "list") or info.done is not None:
         return
     for param in info.params:
+        if param.name.startswith("new_") or param.name in _CONTROLS or (info.kind == "read" and _searches(param)):
+            continue
         if param.name == info.key or param.role or (info.mode == "create" and param.entity == info.entity):
             continue
         if param.many and info.mode == "change":

@@ -18,9 +18,11 @@ __all__ = [
     "CLOSINGS",
     "CREATE_VERBS",
     "GOODS",
+    "MASS",
     "PARTLY",
     "PEOPLE",
     "PRICES",
+    "PRICES_OF",
     "READ_VERBS",
     "SET_VERBS",
     "STATUSES",
@@ -204,7 +206,15 @@ GOODS = (
     "laptop stand", "picture frame", "portable charger", "shower curtain", "soccer ball", "storage basket",
     "tablet cover", "toaster", "travel pillow", "umbrella", "vacuum cleaner", "wall clock", "winter gloves",
 )  # fmt: skip
+_COSTS = dict(zip(GOODS, (
+    (30, 65), (12, 25), (54, 120), (24, 80), (29, 120), (34, 90), (18, 55), (24, 65), (12, 30), (18, 55), (45, 120),
+    (24, 65), (64, 220), (89, 220), (18, 46), (64, 190), (24, 65), (12, 35), (54, 190), (12, 25), (119, 220), (18, 55),
+    (79, 220), (54, 150), (89, 220), (24, 65), (18, 46), (24, 65), (12, 40), (18, 55), (12, 35), (18, 46), (18, 46),
+    (18, 46), (24, 65), (18, 46), (12, 46), (79, 220), (18, 65), (18, 46),
+), strict=True))  # fmt: skip
 PRICES = (12.5, 18.99, 24.0, 29.99, 34.5, 39.99, 45.0, 54.99, 64.5, 79.99, 89.0, 119.99, 149.0, 189.5, 219.99)
+PRICES_OF = {name: tuple(p for p in PRICES if low <= p <= high) for name, (low, high) in _COSTS.items()}
+"""What goods cost: a water bottle is no dearer than an office chair."""
 
 CITIES = (
     ("Austin", "TX", "787"), ("Denver", "CO", "802"), ("Seattle", "WA", "981"), ("Portland", "OR", "972"),
@@ -242,8 +252,24 @@ def singular(word: str) -> str:
     return word
 
 
+_UNCOUNTED = """
+code information data content contents details equipment baggage luggage weather news mail email traffic inventory
+stock history feedback insurance money progress software storage availability music advice access
+"""
+MASS = frozenset(_UNCOUNTED.split())
+"""Nouns that people do not count."""
+
+_IRREGULAR = {"person": "people", "child": "children", "status": "statuses", "man": "men", "woman": "women"}
+
+
+@lru_cache(maxsize=4096)
 def plural(word: str) -> str:
-    """Return the plural of an English noun."""
+    """Return the plural of an English noun (of the last word, where there are several); of code, code."""
+    head, space, last = word.rpartition(" ")
+    if space:
+        return f"{head} {plural(last)}"
+    if word in MASS or word in _IRREGULAR or singular(word) != word:
+        return _IRREGULAR.get(word, word)
     if word.endswith("y") and word[-2:-1] not in "aeiou":
         return word[:-1] + "ies"
     return word + ("es" if word.endswith(("s", "x", "ch", "sh")) else "s")
@@ -257,5 +283,8 @@ def label(name: str) -> str:
 
 
 def article(noun: str) -> str:
-    """Return the noun with a or an."""
+    """Return the noun with a or an; a mass noun or a plural stays as it is."""
+    last = noun.rpartition(" ")[2]
+    if last in MASS or (last.endswith("s") and singular(last) != last):
+        return noun
     return f"{'an' if noun[:1].lower() in 'aeiou' and not noun.startswith(('user', 'uni')) else 'a'} {noun}"

@@ -11,13 +11,16 @@ from whileai_simulate import phrases
 from whileai_simulate.draw import Draw
 from whileai_simulate.entities import Domain, Param, ToolInfo
 from whileai_simulate.facts import PLACES
-from whileai_simulate.lexicon import CATALOG, article, label, participle, words_of
+from whileai_simulate.lexicon import CATALOG, MASS, article, label, participle, plural, words_of
 from whileai_simulate.scenes import Scene, Target
 
-__all__ = ["aspect_of", "is_spoken_in", "other_of", "thing_of", "wish_of"]
+__all__ = ["aspect_of", "file_of", "is_spoken_in", "other_of", "thing_of", "wish_of"]
 
 _FILLERS = "by for of to from with in on at and the a id ids all"
 _ASPECT_STOP = frozenset(_FILLERS.split())
+_VAGUE = ("details", "detail", "info", "information", "types", "type", "data")
+_FILES = {"account": "account", "patient": "patient file", "member": "membership", "subscriber": "subscription",
+          "contact": "contact card"}  # fmt: skip
 
 
 @lru_cache(maxsize=4096)
@@ -31,15 +34,23 @@ def aspect_of(name: str, entity_name: str) -> str:
             rest = words[i + len(entity) :]
             break
     else:
-        rest = ()
+        # The tool does not name the record: what it names is a part of it (the contact details of a patient).
+        rest = words
+        if entity_name and words and words[-1] in _VAGUE:
+            return " ".join(w for w in words if w not in _ASPECT_STOP)
     kept = []
     for word in rest:
         if word in ("by", "for", "of", "to", "from", "with"):
             break
-        if word not in _ASPECT_STOP and word not in ("details", "detail", "info", "information", "types", "type"):
+        if word not in _ASPECT_STOP and word not in _VAGUE:
             kept.append(word)
     text = " ".join(kept)
     return {"baggages": "baggage", "payments": "payment"}.get(text, text)
+
+
+def file_of(person: str) -> str:
+    """Return what people call what a business has on file about them: profile, account, patient file."""
+    return _FILES.get(person, "profile")
 
 
 def thing_of(domain: Domain, target: Target) -> str:
@@ -51,7 +62,7 @@ def thing_of(domain: Domain, target: Target) -> str:
     entity = domain.entities[target.entity]
     key = record[entity.id_field]
     if target.entity == domain.person:
-        return "my profile" if target.entity in ("user", "customer", "client") else f"my {noun}"
+        return f"my {file_of(target.entity)}"
     known = str(key)
     if target.info.mode == "find" or target.info.key is None:
         return noun
@@ -75,20 +86,49 @@ def wish_of(domain: Domain, target: Target, draw: Draw, scene: Scene) -> str:
     if info.kind == "read":
         return _read_do(domain, target, aspect, ref, draw)
     if info.mode == "create":
-        thing = article(label(info.entity or "record"))
-        if verb in ("send", "issue"):
-            to_me = " to me" if any(p.name == info.key and p.entity == domain.person for p in info.params) else ""
-            return f"have {thing} {participle(verb)}{to_me}"
-        return f"{verb} {thing}"
+        return _create_do(domain, target, verb, ref)
     lines = _lines(target)
     if lines and aspect in ("items", "item", "products"):
         return f"{'change' if verb in ('modify', 'update') else verb} {lines} in {ref}"
     spoken = {"modify": "change", "update": "update", "set": "set", "edit": "edit"}.get(verb, verb)
+    put = _put_into(info.name, info.entity or "")
+    if put:
+        return f"{spoken} {put} {ref}"
+    if aspect == "payment" and spoken in ("change", "update"):
+        aspect = "payment method"
     if aspect and target.entity == domain.person:
         return f"{spoken} my {aspect}"
     if aspect:
         return f"{spoken} the {aspect} {'on' if spoken != 'pay' else 'of'} {ref}"
     return f"{spoken} {ref}"
+
+
+@lru_cache(maxsize=1024)
+def _put_into(name: str, entity: str) -> str:
+    """Return what is put into a record or taken out of it: an item to (my cart), a guest from (my booking)."""
+    words = words_of(name)[1:]
+    at = next((i for i, w in enumerate(words) if w in ("to", "from", "into", "in", "on")), 0)
+    if not at or entity.split("_")[0] not in [re.sub(r"s$", "", w) for w in words[at:]]:
+        return ""
+    return f"{article(' '.join(words[:at]))} {words[at]}"
+
+
+_JOINED = {"invite": "to", "add": "to", "send": "for", "post": "on", "attach": "to", "submit": "for", "leave": "on"}
+
+
+def _create_do(domain: Domain, target: Target, verb: str, ref: str) -> str:
+    info = target.info
+    named = [w for w in words_of(info.name)[1:] if w != "new"]
+    cut = next((i for i, w in enumerate(named) if w in ("for", "to", "from", "by", "on", "with", "in")), len(named))
+    kind = " ".join(named[:cut]) or label(info.entity or "record")
+    thing = article(kind)
+    if verb in ("send", "issue"):
+        to_me = " to me" if any(p.name == info.key and p.entity == domain.person for p in info.params) else ""
+        return f"have {thing} {participle(verb)}{to_me}"
+    do = f"{verb} {thing}"
+    if info.key is None or target.entity in ("", domain.person, info.entity) or target.record is None:
+        return do
+    return f"{do} {'on' if kind in ('comment', 'note', 'review') else _JOINED.get(verb, 'for')} {ref}"
 
 
 def _lines(target: Target) -> str:
@@ -109,12 +149,13 @@ def _read_do(domain: Domain, target: Target, aspect: str, ref: str, draw: Draw) 
     info = target.info
     noun = label(info.entity or "record")
     if info.mode == "list":
-        many = label(info.entity or "record") + "s"
-        many = many.replace("ys", "ies") if many.endswith("ys") and many[-3] not in "aeiou" else many
+        many = plural(noun)
+        if info.key and target.entity == domain.person:
+            return draw.choice(("list my {m}", "show me my {m}", "pull up my {m}", "look up my {m}")).format(m=many)
         if info.key:
-            return draw.choice(
-                ("list the {m} for {r}", "show me all {m} for {r}", "tell me which {m} belong to {r}")
-            ).format(m=many, r=ref)
+            return draw.choice(("list the {m} for {r}", "show me all {m} for {r}", "look up the {m} for {r}")).format(
+                m=many, r=ref
+            )
         return draw.choice(
             (
                 "list all {m}",
@@ -124,24 +165,44 @@ def _read_do(domain: Domain, target: Target, aspect: str, ref: str, draw: Draw) 
             )
         ).format(m=many)
     if info.mode == "find":
-        wants = "ID" if "id" in words_of(info.name) else ""
-        own = "my " if info.entity == domain.person else ""
-        if wants:
-            return draw.choice(("find {o}{n} ID", "look up {o}{n} ID", "tell me {o}{n} ID")).format(
-                o=own or "the ", n=noun
-            )
-        if own:
-            return draw.choice(("find my {n} record", "look me up")).format(n=noun)
-        kind = " ".join(w for w in words_of(info.name)[1:-1] if w not in _ASPECT_STOP)
-        kind = {"onestop": "one-stop"}.get(kind, kind)
-        return draw.choice(
-            ("find {k}{n}s", "look for {k}{n}s", "search for {k}{n}s", "check which {k}{n}s there are")
-        ).format(k=f"{kind} " if kind and kind != noun else "", n=noun)
+        return _find_do(domain, info, noun, draw)
+    if aspect and target.entity == domain.person:
+        return draw.choice(("check my {a}", "tell me my {a}", "look up my {a}", "find out my {a}")).format(a=aspect)
     if aspect:
         return draw.choice(
             ("check the {a} of {r}", "tell me the {a} of {r}", "look up the {a} of {r}", "find out the {a} of {r}")
         ).format(a=aspect, r=ref)
     return f"{draw.choice(phrases.LOOK_VERBS)} {ref}"
+
+
+def _find_do(domain: Domain, info: ToolInfo, noun: str, draw: Draw) -> str:
+    own = info.entity == domain.person
+    if "id" in words_of(info.name):
+        return draw.choice(("find {o}{n} ID", "look up {o}{n} ID", "tell me {o}{n} ID")).format(
+            o="my " if own else "the ", n=noun
+        )
+    if own:
+        return draw.choice(("find my {n}", "look me up")).format(n=file_of(info.entity or ""))
+    many, alone = _sought(info.name, noun)
+    if alone:
+        return draw.choice(("find the {m}", "look up the {m}", "show me the {m}", "pull up the {m}")).format(m=many)
+    return (
+        draw.choice(("find {m}", "look for {m}", "search for {m}", "check which {m} there are")).format(m=many)
+        if (many.rpartition(" ")[2] not in MASS)
+        else draw.choice(("look for {m}", "search for {m}", "find the {m}")).format(m=many)
+    )
+
+
+@lru_cache(maxsize=1024)
+def _sought(name: str, noun: str) -> tuple[str, bool]:
+    """Return what a search is for (one-stop flights), and whether it is one thing (the file contents)."""
+    words = words_of(name)
+    cut = next((i for i, w in enumerate(words) if i and w in ("by", "for", "in", "with", "of")), len(words))
+    named = [{"onestop": "one-stop"}.get(w, w) for w in words[1:cut] if w not in _ASPECT_STOP and w not in _VAGUE]
+    text = " ".join(named) or noun
+    looks = words[0] not in ("find", "search", "list", "browse", "query")
+    alone = looks and (text.rpartition(" ")[2] in MASS or plural(text) != text)
+    return (text if alone or plural(text) == text else plural(text)), alone
 
 
 def is_spoken_in(param: Param, value: Any) -> bool:

@@ -27,11 +27,13 @@ from whileai_simulate.lexicon import (
     GOODS,
     PEOPLE,
     PRICES,
+    PRICES_OF,
     plural,
     singular,
     words_of,
 )
-from whileai_simulate.schema import ALNUM, problems, sample, type_of
+from whileai_simulate.schema import ALNUM, problems, resolve, sample, type_of
+from whileai_simulate.vocabulary import number_for, plain_word, word_for
 
 __all__ = ["Record", "flat", "make_id", "make_person", "make_record", "value_for"]
 
@@ -90,12 +92,19 @@ def make_id(entity: EntityType, draw: Draw, person: Mapping[str, Any] | None = N
     if example is None and entity.name == "flight":
         return f"{draw.choice(('UA', 'DL', 'AA', 'BA', 'LH'))}{draw.between(100, 2999)}"
     if example is None:
-        return f"{entity.name.rpartition('_')[2][:3].upper()}-{draw.between(10_000, 99_999)}"
+        return f"{_prefix(entity.name)}-{draw.between(10_000, 99_999)}"
     if entity.name in PEOPLE and person is not None and _PERSON_ID.match(example):
         return f"{_letters(person['first_name'])}_{_letters(person['last_name'])}_{draw.between(1000, 9999)}"
     if example.startswith("gift_card_") and draw.below(3):
         example = f"{draw.choice(('credit_card', 'paypal'))}_0000000"
     return _like(example, draw)
+
+
+@lru_cache(maxsize=1024)
+def _prefix(name: str) -> str:
+    """Return the letters that ids of a type begin with: order, ORD; pull_request, PR."""
+    words = name.split("_")
+    return ("".join(w[:1] for w in words) if len(words) > 1 else name[:3]).upper()
 
 
 @lru_cache(maxsize=4096)
@@ -168,7 +177,9 @@ _COUNT = frozenset(
 )
 
 
-def value_for(name: str, schema: Mapping[str, Any], draw: Draw, person: Mapping[str, Any]) -> Any:
+def value_for(
+    name: str, schema: Mapping[str, Any], draw: Draw, person: Mapping[str, Any], about: str | None = ""
+) -> Any:
     """Return a plausible value of a field that satisfies its schema.
 
     Args:
@@ -176,31 +187,42 @@ def value_for(name: str, schema: Mapping[str, Any], draw: Draw, person: Mapping[
         schema: Its schema; `x-root` is the document that its references point into.
         draw: Where the values come from.
         person: Profile of the person that the record belongs to.
+        about: Entity type of the record; titles and names depend on it.
     """
     root = schema.get("x-root", schema)
-    if "enum" in schema or "const" in schema or schema.get("pattern"):
+    if "enum" in schema or "const" in schema:
         return sample(schema, draw, root=root)
-    value = _by_name(name, schema, draw, person)
+    if "$ref" in schema:
+        schema = {**resolve(schema, root), "x-root": root}
+        return value_for(name, schema, draw, person, about)
+    value = _by_name(name, schema, draw, person, about or "")
     if value is not None and (_plain_text(value, schema) or not problems(value, schema, root=root)):
         return value
-    if type_of(schema) == "array" and isinstance(schema.get("items"), Mapping):
+    kind = type_of(schema)
+    if kind == "array" and isinstance(schema.get("items"), Mapping):
         items = {**schema["items"], "x-root": root}
-        return [value_for(singular(name), items, draw, person) for _ in range(max(1, int(schema.get("minItems", 1))))]
-    if type_of(schema) == "object" and schema.get("properties"):
+        count = max(1, int(schema.get("minItems", 1)))
+        several = [value_for(singular(name), items, draw, person, about) for _ in range(count)]
+        return several if not problems(several, schema, root=root) else sample(schema, draw, root=root)
+    if kind == "object" and schema.get("properties"):
         required = schema.get("required", schema["properties"])
         made = {
-            k: value_for(k, {**s, "x-root": root}, draw, person)
+            k: value_for(k, {**s, "x-root": root}, draw, person, about)
             for k, s in schema["properties"].items()
             if k in required
         }
         return made if not problems(made, schema, root=root) else sample(schema, draw, root=root)
+    if kind == "string" and not schema.get("pattern") and not schema.get("format"):
+        word = plain_word(draw)
+        if not problems(word, schema, root=root):
+            return word
     return sample(schema, draw, root=root)
 
 
 _PLAIN: dict[int, tuple[Mapping[str, Any], bool]] = {}
 """Whether a schema is a plain string, by its identity; the schema is kept so that the identity stays its own."""
 
-_BOUNDS = ("format", "minLength", "maxLength", "anyOf", "oneOf", "allOf", "$ref")
+_BOUNDS = ("format", "pattern", "minLength", "maxLength", "anyOf", "oneOf", "allOf", "$ref")
 
 
 def _plain_text(value: Any, schema: Mapping[str, Any]) -> bool:
@@ -216,7 +238,7 @@ def _plain_text(value: Any, schema: Mapping[str, Any]) -> bool:
     return known[1]
 
 
-def _by_name(name: str, schema: Mapping[str, Any], draw: Draw, person: Mapping[str, Any]) -> Any:
+def _by_name(name: str, schema: Mapping[str, Any], draw: Draw, person: Mapping[str, Any], about: str) -> Any:
     words = words_of(name)
     last = words[-1] if words else ""
     kind = type_of(schema)
@@ -228,24 +250,61 @@ def _by_name(name: str, schema: Mapping[str, Any], draw: Draw, person: Mapping[s
             return [_object_by_name([*words[:-1], singular(last)], draw, person)]
         return None
     if kind in ("integer", "number"):
-        if _COUNT & set(words):
-            return draw.between(1, 3)
-        if last in _MONEY or words[0] in _MONEY:
-            return draw.between(2, 40) * 5 if kind == "integer" else draw.choice(PRICES)
-        return draw.between(1, 4) if kind == "integer" else draw.choice(PRICES)
+        return _number_by_name(words, last, schema, draw, kind == "integer")
     if kind != "string":
         return None
-    return _text_by_name(words, last, draw, person)
+    if "format" in schema:
+        shaped = _by_format(str(schema["format"]), words, draw, person)
+        if shaped is not None:
+            return shaped
+    return _text_by_name(words, last, draw, person, about)
 
 
-def _text_by_name(words: Sequence[str], last: str, draw: Draw, person: Mapping[str, Any]) -> Any:
+def _number_by_name(words: Sequence[str], last: str, schema: Mapping[str, Any], draw: Draw, whole: bool) -> Any:
+    if last in _MONEY or words[0] in _MONEY:
+        return draw.between(2, 40) * 5 if whole else draw.choice(PRICES)
+    known = number_for(words, schema.get("minimum"), schema.get("maximum"), draw)
+    if known is not None:
+        return known
+    if _COUNT & set(words):
+        return draw.between(1, 3)
+    return draw.between(1, 4) if whole else draw.choice(PRICES)
+
+
+def _by_format(form: str, words: Sequence[str], draw: Draw, person: Mapping[str, Any]) -> str | None:
+    """Return text of a format as people have it: a meeting starts at half past ten, and not at 03:47."""
+    past = bool(_PAST & set(words))
+    if form == "date-time":
+        return f"{day(draw, past=past)}T{_clock(draw)}:00Z"
+    if form == "time":
+        return f"{_clock(draw)}:00Z"
+    if form == "email" and not {"email", "mail"} & set(words):
+        firsts, lasts, _ = _pools()
+        return f"{draw.choice(firsts).lower()}.{_letters(draw.choice(lasts))}@example.com"
+    return None
+
+
+def _clock(draw: Draw) -> str:
+    return f"{draw.between(8, 18):02}:{draw.choice(('00', '30'))}"
+
+
+_OTHERS = """
+assignee reviewer organizer organiser attendee participant manager contact author recipient host driver agent
+technician teacher instructor approver requester sender
+"""
+_STAFF = frozenset(_OTHERS.split())
+"""Fields that name somebody else."""
+
+
+def _text_by_name(words: Sequence[str], last: str, draw: Draw, person: Mapping[str, Any], about: str) -> Any:
     joined = "_".join(words)
     if joined in person:
         return person[joined]
-    if last in ("name", "fullname") and (len(words) == 1 or words[0] in PEOPLE or words[0] in ("full", "contact")):
+    if last in ("name", "fullname") and (words[0] in _NAMED if len(words) > 1 else about in _BY_PERSON):
         return f"{person['first_name']} {person['last_name']}"
-    if last == "name":
-        return draw.choice(GOODS)
+    if last in _STAFF or (last == "name" and len(words) > 1 and words[-2] in _STAFF):
+        firsts, lasts, _ = _pools()
+        return f"{draw.choice(firsts)} {draw.choice(lasts)}"
     if "email" in words or "mail" in words:
         return person["email"]
     if "phone" in words or "mobile" in words:
@@ -260,30 +319,51 @@ def _text_by_name(words: Sequence[str], last: str, draw: Draw, person: Mapping[s
         return draw.choice(AIRPORTS)
     if last in ("city", "town", "location"):
         return draw.choice(CITIES)[0]
-    if last in ("date", "day", "dob", "birth") or joined.endswith("_at") or "date" in words:
-        return (
-            f"{1960 + draw.below(45)}-0{draw.between(1, 9)}-1{draw.below(10)}"
-            if last in ("dob", "birth")
-            else day(draw, past=bool(_PAST & set(words)))
-        )
-    if last == "time":
-        return f"{draw.between(8, 19):02}:{draw.choice(('00', '15', '30', '45'))}"
-    if last == "currency":
-        return "USD"
+    when = _when_by_name(words, last, joined, draw)
+    if when is not None:
+        return when
     if last in ("expression", "formula"):
         return f"{draw.between(12, 95)} * {draw.between(3, 19)} + {draw.between(10, 400)}"
-    if last in ("product", "item", "title", "query", "keyword", "keywords", "search", "topic"):
+    if last in ("product", "item"):
         return draw.choice(GOODS)
-    return _note_by_name(last, draw)
+    if last == "reason" and about in _OF_GOODS:
+        return draw.choice(_NOTES["return"])
+    known = word_for(words, about, draw) or _note_by_name(last, draw)
+    if known is not None:
+        return known
+    if last == "currency":
+        return "USD"
+    if last in ("number", "code", "id", "reference", "key") and len(words) > 1:
+        return f"{words[-2][:3].upper()}-{draw.between(10_000, 99_999)}"
+    return None
+
+
+_NAMED = frozenset((*PEOPLE, "full", "contact"))
+_OF_GOODS = frozenset(("order", "purchase", "item", "product", "return", "exchange", "shipment"))
+_BY_PERSON = frozenset({"", "reservation", "booking", "appointment", *PEOPLE})
+"""Records that stand under the name of a person."""
+
+
+def _when_by_name(words: Sequence[str], last: str, joined: str, draw: Draw) -> str | None:
+    if last in ("dob", "birth", "birthday", "birthdate"):
+        return f"{1960 + draw.below(45)}-0{draw.between(1, 9)}-1{draw.below(10)}"
+    if last in ("start", "end", "when", "datetime", "timestamp") or joined.endswith("_at"):
+        date_only = day(draw, past=bool(_PAST & set(words)))
+        return date_only if joined.endswith("_at") else f"{date_only} {_clock(draw)}"
+    if last in ("date", "day") or "date" in words:
+        return day(draw, past=bool(_PAST & set(words)))
+    if last == "time":
+        return _clock(draw)
+    return None
 
 
 _NOTES = {
-    "reason": ("changed my mind", "ordered by mistake", "found it cheaper elsewhere", "arrived too late",
+    "return": ("changed my mind", "ordered by mistake", "found it cheaper elsewhere", "arrived too late",
                "no longer needed", "wrong size", "moving house"),
+    "reason": ("change of plans", "no longer needed", "something came up", "moving house", "booked by mistake"),
     "note": ("please ring the bell", "leave it with the neighbour", "call before arriving", "handle with care"),
     "message": ("please call me back", "running ten minutes late", "thanks for your help", "can we move it to Friday"),
     "comment": ("please ring the bell", "the box was damaged", "great service so far"),
-    "subject": ("question about my bill", "delivery problem", "change of plans"),
     "description": ("the screen stays black", "it stopped charging", "the lid does not close", "a part is missing"),
     "summary": ("customer asks for help with a delivery", "customer wants to change a booking"),
     "priority": ("normal", "high", "low"),
@@ -294,7 +374,7 @@ _NOTES = {
 
 def _note_by_name(last: str, draw: Draw) -> str | None:
     key = {"notes": "note", "body": "message", "text": "message", "content": "message", "comments": "comment",
-           "details": "description", "issue": "description", "colour": "color"}.get(last, last)  # fmt: skip
+           "details": "description", "problem": "description", "colour": "color"}.get(last, last)  # fmt: skip
     return draw.choice(_NOTES[key]) if key in _NOTES else None
 
 
@@ -344,10 +424,11 @@ def make_record(domain: Domain, name: str, draw: Draw, person: Mapping[str, Any]
         if _is_reference(field_name, domain):
             record[field_name] = make_id(domain.entities[_reference_of(field_name)], draw, person)
         elif field_name not in ("reason",):
-            record[field_name] = value_for(field_name, schema, draw, person)
+            record[field_name] = value_for(field_name, schema, draw, person, name)
     if not entity.closed:
         for field_name, value in _usual(domain, name, draw, person).items():
-            record.setdefault(field_name, value)
+            if field_name != "address" or "address1" not in record:  # said once, so that a change leaves nothing stale
+                record.setdefault(field_name, value)
     if entity.values is not None:
         record = flat(record, entity.values)
     status = entity.fields.get("status")
@@ -383,9 +464,11 @@ def _usual(domain: Domain, name: str, draw: Draw, person: Mapping[str, Any]) -> 
     """Return the fields that records of this kind usually have, where no schema says otherwise."""
     if name in PEOPLE:
         keys = ("first_name", "last_name", "email", "phone")
-        return {k: person[k] for k in keys} | {"address": _one_line(person), "member_since": day(draw, past=True)}
+        return {k: person[k] for k in keys} | {
+            "address": _one_line(person), "member_since": f"{draw.between(2016, 2023)}-{draw.between(1, 12):02}"
+        }  # fmt: skip
     if name in ("order", "purchase", "cart"):
-        lines = [_line(domain, draw, person) for _ in range(draw.between(1, 3))]
+        lines = _lines(domain, draw, person)
         out: Record = {
             "items": lines,
             "total": round(sum(i["price"] for i in lines), 2),
@@ -393,7 +476,8 @@ def _usual(domain: Domain, name: str, draw: Draw, person: Mapping[str, Any]) -> 
         }
         return out if domain.person else {"customer_name": f"{person['first_name']} {person['last_name']}", **out}
     if name in ("product", "item", "sku", "article"):
-        return {"name": draw.choice(GOODS), "price": draw.choice(PRICES), "in_stock": draw.between(1, 40)}
+        goods = draw.choice(GOODS)
+        return {"name": goods, "price": draw.choice(PRICES_OF[goods]), "in_stock": draw.between(1, 40)}
     if name == "flight":
         start = draw.between(6, 20)
         origin = draw.choice(AIRPORTS)
@@ -412,18 +496,46 @@ def _usual(domain: Domain, name: str, draw: Draw, person: Mapping[str, Any]) -> 
     if name in ("invoice", "payment", "refund", "bill"):
         return {"amount": draw.choice(PRICES), "currency": "USD", "due_date": day(draw, past=False)}
     if name in ("ticket", "case", "claim", "issue"):
-        return {"subject": draw.choice(_NOTES["description"]), "opened_at": day(draw, past=True)}
+        said = "subject" if not {"title", "description", "subject"} & domain.entities[name].fields.keys() else ""
+        return ({said: word_for((said,), name, draw)} if said else {}) | {"opened_at": day(draw, past=True)}
     if name == "payment_method":
         return {"label": "card ending in " + str(draw.between(1000, 9999))}
-    return {"created_at": day(draw, past=True)}
+    made = _SHOWN.get(name.rpartition("_")[2])
+    if made is None:
+        return {"created_at": day(draw, past=True)}
+    declared = domain.entities[name].fields
+    if "department" in declared:
+        made = {k: s for k, s in made.items() if k != "specialty"}
+    return {k: value_for(k, s, draw, person, name) for k, s in made.items() if k not in declared}
 
 
-def _line(domain: Domain, draw: Draw, person: Mapping[str, Any]) -> Record:
-    line: Record = {"name": draw.choice(GOODS)}
-    for kind in ("product", "item"):
-        if kind in domain.entities:
-            line[domain.entities[kind].id_field] = make_id(domain.entities[kind], draw, person)
-    return line | {"price": draw.choice(PRICES)}
+_TEXT = {"type": "string"}
+_WHOLE = {"type": "integer"}
+_SHOWN: dict[str, dict[str, dict[str, str]]] = {
+    "room": {"name": _TEXT, "floor": _WHOLE, "capacity": _WHOLE},
+    "meeting": {"title": _TEXT, "organizer": _TEXT}, "event": {"title": _TEXT, "date": _TEXT, "venue": _TEXT},
+    "doctor": {"doctor": _TEXT, "specialty": _TEXT}, "result": {"issued_at": _TEXT, "finding": _TEXT},
+    "report": {"created_at": _TEXT, "finding": _TEXT}, "slot": {"time": _TEXT},
+    "repository": {"visibility": _TEXT, "created_at": _TEXT}, "code": {"path": _TEXT, "snippet": _TEXT},
+    "content": {"snippet": _TEXT}, "document": {"title": _TEXT, "created_at": _TEXT},
+    "article": {"title": _TEXT, "created_at": _TEXT}, "task": {"title": _TEXT, "due_date": _TEXT},
+    "package": {"created_at": _TEXT, "city": _TEXT}, "subscription": {"plan": _TEXT, "created_at": _TEXT},
+}  # fmt: skip
+"""Fields that records of a kind usually show, where no schema says otherwise."""
+
+
+def _lines(domain: Domain, draw: Draw, person: Mapping[str, Any]) -> list[Record]:
+    """Return one to three lines of an order, each of other goods, so that a person can say which one is meant."""
+    first, step = draw.below(len(GOODS)), 1 + draw.below(len(GOODS) // 3)
+    out = []
+    for n in range(draw.between(1, 3)):
+        goods = GOODS[(first + n * step) % len(GOODS)]
+        line: Record = {"name": goods}
+        for kind in ("product", "item"):
+            if kind in domain.entities:
+                line[domain.entities[kind].id_field] = make_id(domain.entities[kind], draw, person)
+        out.append(line | {"price": draw.choice(PRICES_OF[goods])})
+    return out
 
 
 def collection_field(entity: str) -> str:

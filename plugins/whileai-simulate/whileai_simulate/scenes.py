@@ -7,6 +7,7 @@ course of an honest agent. A scene is plain data: the row carries it, and `tasks
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +16,7 @@ from whileai_simulate.axes import NO_TOOL, SEVERAL, Axes, Rule
 from whileai_simulate.draw import Draw
 from whileai_simulate.entities import Domain, EntityType, Param, ToolInfo
 from whileai_simulate.faults import SUCCESS, Fault, plan_fault
-from whileai_simulate.lexicon import AIRPORTS, CLOSED_STATUSES, CLOSINGS, PARTLY, label
+from whileai_simulate.lexicon import AIRPORTS, CLOSED_STATUSES, CLOSINGS, PARTLY, label, words_of
 from whileai_simulate.records import (
     Record,
     collection_field,
@@ -25,6 +26,7 @@ from whileai_simulate.records import (
     reference_values,
     value_for,
 )
+from whileai_simulate.vocabulary import QUERIES, word_for
 from whileai_simulate.world import UNKNOWN_NOTE, partly
 
 __all__ = ["ACTING", "Scene", "Setting", "build_scene"]
@@ -36,6 +38,7 @@ ASK = "<the ask>"
 """Stands in a plan for the wording of the ask, which is written later."""
 
 _SEEN = ["read", "found"]
+_DATED = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d):)?")
 
 
 @dataclass(slots=True)
@@ -209,13 +212,35 @@ def _target(
                 record["destination"] = next(a for a in AIRPORTS if a != record["origin"])
             if info.needs and "status" in record:
                 record["status"] = info.needs
+            if info.mode == "find":
+                _findable(info, domain.entities[entity], record, draw)
             _put(domain, entities, entity, record)
             _put_lines(domain, entities, record, person, draw)
         if info.mode == "list":
             for _ in range(3):
                 _put(domain, entities, entity, make_record(domain, entity, draw, person, owner_id))
     arguments, details = _arguments(setting, info, record, owner, person, draw)
+    if info.mode == "list" and info.key and info.entity != entity:
+        for child in entities.get(info.entity or "", {}).values():  # what the list is narrowed to is there
+            child.update({k: v for k, v in arguments.items() if k != info.key and k in child})
     return Target(info, entity, record, arguments, details)
+
+
+def _findable(info: ToolInfo, entity: EntityType, record: Record, draw: Draw) -> None:
+    """Let a record that a search is to find hold words to search for."""
+    if any(words_of(p.name)[-1] in QUERIES for p in info.params) and _searched_text(entity, record) is None:
+        if entity.closed:
+            return
+        record["title"] = word_for(("title",), entity.name, draw)
+
+
+def _searched_text(entity: EntityType, record: Mapping[str, Any]) -> str | None:
+    """Return the words by which people look for a record: its name, its title, a line of it."""
+    for name in ("name", "title", "subject", "snippet", "description", "text"):
+        if isinstance(record.get(name), str):
+            return str(record[name])
+    told = (v for k, v in record.items() if isinstance(v, str) and k not in (entity.id_field, "status"))
+    return next(told, None)
 
 
 def _existing(domain: Domain, entities: dict[str, dict[str, Record]], name: str) -> Record | None:
@@ -271,14 +296,17 @@ def _arguments(
         if param.name in ("summary", "transcript"):
             arguments[param.name] = ASK
             continue
+        value: Any = None
         if param.options:
-            value: Any = draw.choice(param.options)
-        elif info.mode in ("find", "get") and record is not None and param.name in record:
-            value = record[param.name]
-        else:
+            value = draw.choice(param.options)
+        elif record is not None and param.name in record and (info.mode in ("find", "get") or info.done is not None):
+            value = record[param.name]  # it says which record is meant
+        elif info.mode == "find" and record is not None and words_of(param.name)[-1] in QUERIES:
+            value = _searched_text(domain.entities[info.entity or ""], record)
+        if value is None:
             schema = {"x-root": info.tool.parameters, **param.schema}
             for _ in range(6):
-                value = value_for(param.name, schema, draw, fresh)
+                value = value_for(param.name, schema, draw, fresh, info.entity)
                 if record is None or info.mode != "change" or record.get(param.name) != value:
                     break  # a change to what is there already would be none
         arguments[param.name] = value
@@ -288,11 +316,33 @@ def _arguments(
         whole = arguments.get("total_" + name.rpartition("_")[2])
         if isinstance(value, int) and isinstance(whole, int) and value > whole:
             arguments[name] = whole
+        if value == "round_trip" and "one_way" in info.tool.parameters["properties"][name].get("enum", ()):
+            arguments[name] = "one_way"  # the ask names the way there alone
+    _in_order(arguments)
     told = [(p, arguments[p.name]) for p, _ in told]
     if arguments.get("origin") is not None and arguments.get("origin") == arguments.get("destination"):
         arguments["destination"] = next(a for a in AIRPORTS if a != arguments["origin"])
         told = [(p, arguments[p.name]) for p, _ in told]
     return arguments, told
+
+
+_SPANS = (("start", "end"), ("check_in", "check_out"), ("checkin", "checkout"), ("from", "to"), ("departure", "return"),
+          ("pickup", "dropoff"), ("pick_up", "drop_off"))  # fmt: skip
+
+
+def _in_order(arguments: dict[str, Any]) -> None:
+    """What begins and ends does so in this order; a meeting ends an hour after its start."""
+    for name, first in list(arguments.items()):
+        for begins, ends in _SPANS:
+            other = name.replace(begins, ends, 1) if name.startswith(begins) else name
+            last = arguments.get(other)
+            if other == name or not isinstance(first, str) or not isinstance(last, str) or not _DATED.match(first):
+                continue
+            clock = _DATED.match(first)
+            if clock and clock[2]:
+                arguments[other] = f"{first[: clock.start(2)]}{int(clock[2]) + 1:02}{first[clock.end(2) :]}"
+            elif last < first:
+                arguments[name], arguments[other] = last, first
 
 
 # -- world states ---------------------------------------------------------------------------------------------
@@ -402,7 +452,11 @@ def _identify(setting: Setting, scene: Scene, owner: Record, draw: Draw) -> None
     """Start with the call that finds the person by what the ask tells, where the tools offer one."""
     domain = setting.domain
     finders = [t for t in domain.finders(domain.person) if all(p.name in owner for p in t.params if p.required)]
-    if not finders or any(t.info in finders for t in scene.targets):
+    asked = next((t for t in scene.targets if t.info in finders), None)
+    if asked is not None and asked is not scene.targets[0] and str(scene.axes.get("stance")) != "adversarial":
+        # Who asks for the own id as well is found by that same call, before anything else.
+        scene.plan.append({"tool": asked.info.name, "arguments": asked.arguments})
+    if not finders or asked is not None:
         return
     by_mail = [t for t in finders if any("email" in p.name for p in t.params)]
     finder = by_mail[0] if by_mail and draw.below(4) else draw.choice(finders)

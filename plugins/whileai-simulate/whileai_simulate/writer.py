@@ -27,7 +27,7 @@ from whileai_simulate.lexicon import (
     singular,
     words_of,
 )
-from whileai_simulate.naming import is_spoken_in, other_of, thing_of, wish_of
+from whileai_simulate.naming import file_of, is_spoken_in, other_of, thing_of, wish_of
 from whileai_simulate.records import make_person
 from whileai_simulate.scenes import ACTING, ASK, Scene, Setting, Target, build_scene
 
@@ -37,9 +37,18 @@ __all__ = ["OfflineWriter", "task_of", "word_scene"]
 _MONEY = frozenset(
     ["pay", "payment", "refund", "return", "exchange", "cancel", "purchase", "invoice", "bill", "charge", "book"]
 )
-_FINISHED = re.compile(r"settled|finished already")
+_FINISHED = re.compile(r"settled|finished already|done this already")
+_AGREED = re.compile(r"already|agreed|approved|settled|finished")
+_APP = re.compile(r"\b(app|website|page)\b")
+_THESE = re.compile(r"\bthese are\b")
 _SHORT = re.compile(r" (on|in|of|to) my .*$")
-_OF_A_RECORD = re.compile(r"\{do\}, and share|internal you|right details")
+_OF_A_RECORD = re.compile(r"\{do\}, and share|internal you|right details|everybody else")
+_UNITS = {"minutes": "minutes", "hours": "hours", "days": "days", "weeks": "weeks", "months": "months", "mg": "mg",
+          "kg": "kg", "km": "km", "miles": "miles", "percent": "percent", "seconds": "seconds"}  # fmt: skip
+_TOLD = frozenset(["notify", "send", "include", "allow", "force", "skip", "enable", "delete", "add", "share", "keep"])
+_PEOPLES = frozenset(["first_name", "last_name", "surname", "full_name"])
+_SEARCHED = frozenset(["query", "keyword", "keywords", "search", "term", "q"])
+_TITLED = frozenset(["title", "subject", "topic", "name"])
 _FOR_ME = re.compile(r"(\bme\b[^.?!]*?) for me(?=[.?!])")
 
 
@@ -158,56 +167,46 @@ def _spoken(value: Any) -> str:
     return str(value)
 
 
+_LEADS = {"dob": "born ", "birth_date": "born ", "date": "on ", "time": "at ", "amount": "for ",
+          "quantity": "quantity "}  # fmt: skip
+
+
 def _spoken_object(value: Mapping[str, Any]) -> str:
-    """Return how people say an object: Ana Silva, born 1990-01-02; UA123 on 2024-06-01."""
+    """Return how people say an object: Ana Silva, born 1990-01-02; UA123 on 2024-06-01; on 2024-06-01 at 14:30."""
     rest = dict(value)
     head = ""
     if {"first_name", "last_name"} <= set(rest):
         head = f"{rest.pop('first_name')} {rest.pop('last_name')}"
-    ids = [k for k in rest if k.endswith(("_id", "_number", "_code")) or k in ("id", "name")]
+    ids = [k for k in rest if k in ("name", "provider")] or [
+        k for k in rest if k.endswith(("_id", "_number", "_code")) or k == "id"
+    ]
     if not head and ids:
         head = str(rest.pop(ids[0]))
     parts = [head] if head else []
     for key, inner in rest.items():
-        lead = {"dob": "born ", "birth_date": "born ", "date": "on ", "amount": "for ", "quantity": "quantity "}.get(
-            key, f"{label(key)} "
-        )
-        parts.append(f"{lead}{_spoken(inner)}")
-    return " ".join(parts) if len(parts) == 2 and parts[1].startswith(("on ", "for ")) else ", ".join(parts)
+        parts.append(f"{_LEADS.get(key) or f'{label(key)} '}{_spoken(inner)}")
+    if rest.keys() <= {"date", "time"} and not head:
+        return " ".join(parts).removeprefix("on ")
+    if rest.keys() <= {"date", "time"} or (len(parts) == 2 and parts[1].startswith(("on ", "for "))):
+        return " ".join(parts)
+    return ", ".join(parts)
+
+
+def _list_name(param: Param, value: Any, name: str) -> str:
+    """Return the name of a list as it is said of what it holds: one passenger, two passengers."""
+    words = words_of(param.name)
+    return label("_".join([*words[:-1], singular(words[-1])])) if len(value) == 1 else name
 
 
 def _one_detail(param: Param, value: Any, draw: Draw) -> str:
     name, text = label(param.name), _spoken(value)
-    if isinstance(value, list) and value and isinstance(value[0], Mapping):
-        noun = (
-            label("_".join([*words_of(param.name)[:-1], singular(words_of(param.name)[-1])]))
-            if len(value) == 1
-            else name
-        )
-        return f"{_capital(noun)}: {text}."
     if param.entity:
         name = re.sub(r" IDs?$", "", name)
-    last = words_of(param.name)[-1]
-    if last == "reason":
-        return draw.choice(("The reason is: {t}.", "Reason: {t}.", "As a reason you can note: {t}.")).format(t=text)
-    if last == "email":
-        return draw.choice(("My email is {t}.", "The email is {t}.", "You can find me under {t}.")).format(t=text)
-    if last in ("zip", "phone"):
-        return draw.choice(("My {n} is {t}.", "{N}: {t}.")).format(
-            n=name + (" code" if last == "zip" else ""), N=name.capitalize(), t=text
-        )
-    if last == "date" and isinstance(value, str):
-        return draw.choice(("It's for {t}.", "The date is {t}.", "On {t}, please.")).format(t=text)
-    if last in ("amount", "price", "total"):
-        return draw.choice(("The {n} is {t}.", "{N}: {t}.", "It should be {t}.")).format(
-            n=name, N=name.capitalize(), t=text
-        )
-    if isinstance(value, bool):
-        return f"{name.capitalize()}: {text}."
-    if last in ("query", "keyword", "keywords", "search", "topic", "title", "name", "product"):
-        return draw.choice(("I mean {t}.", "It's about {t}.", "{N}: {t}.")).format(N=name.capitalize(), t=text)
-    if last in ("message", "note", "notes", "comment", "body", "text", "content", "description", "summary", "subject"):
-        return f"{name.capitalize()}: {text}."
+    words = words_of(param.name)
+    last = words[-1]
+    told = _by_type(param, value, name, text, words) or _by_name(param, name, text, words, draw)
+    if told:
+        return told
     shown = text.replace("_", " ") if "enum" in param.schema else text
     if param.role == "new" and param.entity:
         noun = label(param.entity) + ("s" if isinstance(value, list) and len(value) > 1 else "")
@@ -218,11 +217,59 @@ def _one_detail(param: Param, value: Any, draw: Draw) -> str:
         return f"It's about {label(param.entity)}{'s' if len(value) > 1 else ''} {shown}."
     if param.name == "insurance" and value in ("yes", "no"):
         return "With insurance: yes." if value == "yes" else "Insurance: no."
-    if words_of(param.name)[-1].endswith("s") and not words_of(param.name)[-1].endswith("ss"):
+    if last.endswith("s") and not last.endswith("ss"):
         return f"{_capital(name)}: {shown}."
-    return draw.choice(("The {n} is {t}.", "{N}: {t}.", "Please use {t} as the {n}.")).format(
-        n=name, N=name.capitalize(), t=shown
-    )
+    if "payment" in words:
+        return draw.choice(("The {n} is {t}.", "{N}: {t}.", "Please use {t} as the {n}.")).format(
+            n=name if last != "payment" else "payment method", N=_capital(name), t=shown
+        )
+    return draw.choice(("The {n} is {t}.", "{N}: {t}.")).format(n=name, N=_capital(name), t=shown)
+
+
+def _by_type(param: Param, value: Any, name: str, text: str, words: Sequence[str]) -> str:
+    """Return how people tell lists, objects, yes or no, and quantities; empty for other values."""
+    if isinstance(value, list) and value and not param.entity:
+        return f"{_capital(_list_name(param, value, name))}: {text}."
+    if isinstance(value, Mapping):
+        return f"{_capital(name)}: {text}."
+    if isinstance(value, bool):
+        if words[0] in _TOLD and len(words) > 1:
+            return f"Please {name}." if value else f"Please don't {name}."
+        return f"{_capital(name)}: {text}."
+    if isinstance(value, int | float) and words[-1] in _UNITS and len(words) > 1:
+        return f"{_capital(label('_'.join(words[:-1])))}: {text} {_UNITS[words[-1]]}."
+    return ""
+
+
+def _by_name(param: Param, name: str, text: str, words: Sequence[str], draw: Draw) -> str:
+    """Return how people tell a value of a common kind (a reason, an email, a date), or an empty text."""
+    last = words[-1]
+    own = param.name in ("zip", "zip_code", "phone", "phone_number", "mobile")
+    if last == "reason":
+        said = text.replace("_", " ") if "enum" in param.schema else text
+        return draw.choice(("The reason is: {t}.", "Reason: {t}.", "As a reason you can note: {t}.")).format(t=said)
+    if last == "email":
+        return draw.choice(("The email is {t}.", "The email address is {t}.", "Email: {t}.")).format(t=text)
+    if own or last in ("zip", "phone"):
+        n = name + (" code" if last == "zip" else "")
+        return draw.choice(("My {n} is {t}." if own else "The {n} is {t}.", "{N}: {t}.")).format(
+            n=n, N=_capital(n), t=text
+        )
+    if last == "date" and len(words) == 1:
+        return draw.choice(("It's for {t}.", "The date is {t}.", "On {t}, please.")).format(t=text)
+    if param.name in _PEOPLES:
+        return draw.choice(("My {n} is {t}.", "The {n} is {t}.", "{N}: {t}.")).format(n=name, N=_capital(name), t=text)
+    if last in ("amount", "price", "total"):
+        return draw.choice(("The {n} is {t}.", "{N}: {t}.", "It should be {t}.")).format(
+            n=name, N=_capital(name), t=text
+        )
+    if last in _SEARCHED:
+        return draw.choice(("The search term is {t}.", "Search term: {t}.", "What I'm after: {t}.")).format(t=text)
+    if last in _TITLED or last in ("start", "end") or param.schema.get("format") == "date-time":
+        return f"{_capital(name)}: {text}."
+    if last in ("message", "note", "notes", "comment", "body", "text", "content", "description", "summary"):
+        return f"{_capital(name)}: {text}."
+    return ""
 
 
 def _identity(scene: Scene, setting: Setting, draw: Draw) -> str:
@@ -233,9 +280,8 @@ def _identity(scene: Scene, setting: Setting, draw: Draw) -> str:
             return draw.choice(
                 ("My email is {e}.", "You'll find me under {e}.", "I'm {n}, {e}.", "The email on file is {e}.")
             ).format(e=person["email"], n=f"{person['first_name']} {person['last_name']}")
-        values = ", ".join(
-            f"{label(f)} {person[f]}" for f in scene.found_by if f not in ("first_name", "last_name") and f in person
-        )
+        sent = scene.plan[0]["arguments"]
+        values = ", ".join(f"{label(f)} {sent[f]}" for f in scene.found_by if f not in ("first_name", "last_name"))
         name = f"{person['first_name']} {person['last_name']}"
         return f"I'm {name}{', ' + values if values else ''}."
     first = scene.targets[0].info
@@ -272,33 +318,25 @@ def word_scene(setting: Setting, scene: Scene, number: int, attempt: int = 0) ->
     stance = str(scene.axes.get("stance", "ordinary"))
     wants = "write" if target.info.kind == "write" else "read"
     body = _body(domain, scene, target, stance, wants, draw)
-    if len(scene.targets) > 1:
-        second = scene.targets[1]
-        also = wish_of(domain, second, draw, scene)
-        more = _details(second, draw) if second.info.kind != "write" or stance in ACTING else ""
-        if [v for _, v in second.details] == [v for _, v in target.details]:
-            more = ""
-        body = f"{body} {draw.choice(('And then please', 'After that, please', 'Also, please'))} {also}. {more}".strip()
     sentences = [body]
     if wants == "read" or stance in ACTING or stance == "adversarial":
         sentences.append(_details(target, draw))
+    if len(scene.targets) > 1:
+        sentences += _second_wish(domain, scene, stance, draw)
     sentences.append(_identity(scene, setting, draw))
-    if setting.confirm and wants == "write" and stance in ACTING and stance != "boundary":
-        sentences.append(draw.choice(phrases.CONFIRMS))
     hint = _rule_hint(setting, scene, draw)
-    matter = target.record is not None and (target.info.mode != "list" or target.info.key is not None)
-    about = () if not matter else phrases.ASIDES_ABOUT[target.entity == domain.person :]
-    aside = draw.choice((*phrases.ASIDES, *about)) if not hint and stance not in ("hurried", "adversarial") else ""
-    told = str(scene.axes.get("history", "fresh"))
-    table = phrases.READ_HISTORY if wants == "read" and told in phrases.READ_HISTORY else phrases.HISTORY
-    if target.info.mode == "generic" and told in phrases.GENERIC_HISTORY:
-        table = phrases.GENERIC_HISTORY
-    history = draw.choice(table.get(told, ("",)))
+    confirms = setting.confirm and wants == "write" and stance in ACTING and stance != "boundary"
+    if confirms and hint not in phrases.CONFIRM_HINTS:
+        sentences.append(draw.choice(phrases.CONFIRMS))
+    history = _history(scene, target, wants, stance, draw)
+    aside = ""
+    if not hint and stance not in ("hurried", "adversarial"):
+        aside = draw.choice((*phrases.ASIDES, *_asides_about(domain, target, wants, stance, history)))
     closing = draw.choice(phrases.CLOSINGS) if stance not in ("adversarial",) else ""
     if stance == "hurried":
         closing = ""
     opener = draw.choice(phrases.OPENERS)
-    if history and draw.below(2):
+    if history and draw.below(2) and not _THESE.search(history) and stance != "ambiguous":
         head, tail = history, ""
         opener_text = f"{opener.rstrip(', ')}. {head} " if opener else f"{head} "
         text = opener_text + _capital(sentences[0])
@@ -309,27 +347,88 @@ def word_scene(setting: Setting, scene: Scene, number: int, attempt: int = 0) ->
     return " ".join(" ".join([text, *rest]).split())
 
 
+def _second_wish(domain: Domain, scene: Scene, stance: str, draw: Draw) -> list[str]:
+    """Return the sentences of the second wish; the thing that was just named is not named again."""
+    first, second = scene.targets
+    also, thing = wish_of(domain, second, draw, scene), thing_of(domain, second)
+    if second.record is first.record and first.info.mode in ("get", "change") and also.endswith(f" {thing}"):
+        verb = also.removesuffix(f" {thing}")
+        also = f"{verb.removesuffix(' up')} it up" if verb.endswith(" up") else f"{verb} it"
+        lead = draw.choice(("When that's done, please", "Afterwards, please"))
+        return [f"{lead} {also} once more." if first.info.kind == "read" else f"{lead} {also}."]
+    lead = draw.choice(("And then please", "After that, please", "Also, please"))
+    more = _details(second, draw) if second.info.kind != "write" or stance in ACTING else ""
+    if [v for _, v in second.details] == [v for _, v in first.details]:
+        more = ""
+    return [f"{lead} {also}.", more]
+
+
+def _history(scene: Scene, target: Target, wants: str, stance: str, draw: Draw) -> str:
+    """Return what came before, in words that fit what is asked now."""
+    told = str(scene.axes.get("history", "fresh"))
+    tables = [phrases.HISTORY]
+    if wants == "read":
+        tables.append(phrases.READ_HISTORY)
+    if wants == "write" and stance in ("unsure", "exploratory"):
+        tables.append(phrases.UNDECIDED_HISTORY)
+    if stance == "ambiguous":
+        tables.append(phrases.VAGUE_HISTORY)
+    if target.info.mode == "generic":
+        tables.append(phrases.GENERIC_HISTORY)
+    table = next(t for t in reversed(tables) if told in t or t is phrases.HISTORY)
+    return draw.choice(table.get(told, ("",)))
+
+
+def _asides_about(domain: Domain, target: Target, wants: str, stance: str, history: str) -> tuple[str, ...]:
+    """Return further asides that fit the matter of the ask and do not speak against its history."""
+    if target.record is None or (target.info.mode == "list" and target.info.key is None):
+        return ()
+    if target.entity == domain.person:
+        kind = "person"
+    elif target.entity in CATALOG:
+        kind = "offer"
+    elif stance == "ambiguous":
+        kind = "vague"
+    else:
+        kind = "read" if wants == "read" else "write" if stance in ACTING else "person"
+    found = phrases.ASIDES_ABOUT[kind]
+    return tuple(a for a in found if not _APP.search(a)) if _APP.search(history) else found
+
+
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
 def _body(domain: Domain, scene: Scene, target: Target, stance: str, wants: str, draw: Draw) -> str:
     frames: Sequence[str] = phrases.FRAMES.get(stance, phrases.FRAMES["ordinary"])[wants]
+    named = target.record is not None and target.info.key is not None and (
+        target.info.mode in ("get", "change") or (target.info.mode == "create" and target.entity != domain.person)
+    )  # fmt: skip
+    if wants == "write" and not named:
+        frames = phrases.NEW_FRAMES.get(stance, frames)
     if target.info.mode == "generic":
         frames = phrases.GENERIC_FRAMES.get(stance, frames)
     elif wants == "read" and target.info.mode == "find" and target.info.entity == domain.person:
         frames = phrases.OWN_ID_FRAMES.get(stance, frames)
-    elif wants == "read" and target.entity in CATALOG:
+    elif wants == "read" and (target.entity in CATALOG or target.info.mode == "find"):
         frames = phrases.CATALOG_FRAMES.get(stance, frames)
     if target.info.mode in ("generic", "list"):
         frames = [f for f in frames if not _OF_A_RECORD.search(f)]
-    named = target.record is not None and target.info.mode in ("get", "change") and target.info.key is not None
     if not named:
         # Without a thing to point at, frames about "{ref}" would be empty talk.
         frames = [f for f in frames if "{ref" not in f and "{noun" not in f] or phrases.UNNAMED
-    if scene.axes.get("history") == "prior_partial":
+    history = scene.axes.get("history")
+    if history == "prior_partial":
         frames = [f for f in frames if not _FINISHED.search(f)]  # what was begun and not finished is not settled
-    if target.entity in CATALOG:
+    if history == "contradicts_earlier" and stance == "mistaken" and wants == "write":
+        frames = [f for f in frames if not _AGREED.search(f)]  # nobody agreed to the opposite of what was said
+    if target.info.mode == "create":
+        frames = [f for f in frames if "too late" not in f]
+    if domain.person is None and not _MONEY & set(words_of(target.info.name)):
+        frames = [f for f in frames if "compensation" not in f]
+    if target.entity == domain.person:
+        frames = [f for f in frames if not f.startswith("any news")]
+    if target.entity in CATALOG or target.info.mode == "list":
         frames = [f for f in frames if "{ref_else" not in f]  # what the shop sells belongs to nobody
     frame = draw.choice(frames)
     do, ref = wish_of(domain, target, draw, scene), thing_of(domain, target)
@@ -339,9 +438,11 @@ def _body(domain: Domain, scene: Scene, target: Target, stance: str, wants: str,
     ref_else = (
         f"{bare} belongs to {relative}" if not person_subject else f"this is about {relative}'s {_account(target)}"
     )
-    do_else = do.replace("my ", "their ", 1) if "my " in do else do
+    do_else = do.replace("my ", "their ", 1) if person_subject and "my " in do else _short(do, ref)
+    if person_subject and "internal you have on it" in frame:
+        frame = frame.replace("on it", "on me")
     text = frame.format(
-        noun=label(target.entity) if not person_subject else "profile",
+        noun=label(target.entity) if not person_subject else file_of(target.entity),
         do=do,
         Do=_capital(do),
         do_bare=do,
@@ -356,11 +457,14 @@ def _body(domain: Domain, scene: Scene, target: Target, stance: str, wants: str,
 
 def _short(do: str, ref: str) -> str:
     """Return a wish about a thing that was just named: change the address, cancel it."""
-    return do.removesuffix(ref) + "it" if do.endswith(f" {ref}") and not _SHORT.search(do) else _SHORT.sub("", do)
+    if not do.endswith(f" {ref}"):
+        return _SHORT.sub("", do)
+    before = do.removesuffix(f" {ref}")
+    return before.rpartition(" ")[0] if before.endswith((" on", " in", " of")) else f"{before} it"
 
 
 def _account(target: Target) -> str:
-    return "account" if target.entity in ("user", "customer", "client") else label(target.entity)
+    return "account" if target.entity in ("user", "customer", "client") else file_of(target.entity)
 
 
 def _rule_hint(setting: Setting, scene: Scene, draw: Draw) -> str:
@@ -377,6 +481,7 @@ def _rule_hint(setting: Setting, scene: Scene, draw: Draw) -> str:
         "acting": acting,
         "acting_money": acting and money,
         "look": info.kind == "read" and info.mode == "get",
+        "change": info.kind == "write" and info.mode == "change",
         "record": info.mode in ("get", "change") and entity is not None and entity.owner is not None,
         "undecided": info.kind == "write" and scene.axes.get("stance") in ("unsure", "exploratory", "ambiguous"),
         "tool": info.mode != "generic",
