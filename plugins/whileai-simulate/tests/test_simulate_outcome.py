@@ -129,3 +129,128 @@ def test_states_are_compared_by_value(a: Any, b: Any, unordered: set[str], equal
     assert same is equal
     if not equal:
         assert path == where
+
+
+def verdict_of(
+    goal: dict[str, Any], calls: list[dict[str, Any]], changes: dict[str, Any] | None = None, **row: Any
+) -> Any:
+    made = {"prompt": "Look.", "final_text": "Done.", "outcome": "completed", "privileged": {"goal": goal}, **row}
+    return Outcome()({**made, "world_log": {"calls": calls, "changes": changes or {}}})["reward"]
+
+
+ORDER = {"order_id": "A-1", "status": "pending", "address": "1 Elm Street", "note": "x"}
+CANCEL = {
+    "subgoals": [{"do": "change", "tool": "cancel", "entity": "order", "id": "A-1", "fields": {"status": "cancelled"}}],
+    "changes": [["order", "A-1"]],
+}
+
+
+@pytest.mark.parametrize(
+    ("after", "reward"),
+    [
+        ({"status": "cancelled"}, 1.0),
+        ({"status": "cancelled", "reason": "late"}, 1.0),  # a parameter of the tool that was asked for
+        ({"status": "cancelled", "address": "2 Oak Street"}, 0.0),
+        ({"status": "cancelled", "note": None}, 0.0),
+        ({"status": "cancelled", "priority": "high"}, 0.0),
+        ({"address": "2 Oak Street"}, 0.0),
+        ({}, 0.0),
+    ],
+)
+def test_other_fields_of_the_right_record_are_side_effects_too(after: dict[str, Any], reward: float) -> None:
+    tools = [{"function": {"name": "cancel", "parameters": {"properties": {"order_id": {}, "reason": {}}}}}]
+    world = {"entities": {"order": {"A-1": ORDER}}}
+    calls = [{"tool": "cancel", "effect": "changed", "entity": "order", "id": "A-1"}]
+    changes = {"order": {"A-1": {**ORDER, **after}}}
+    assert verdict_of(CANCEL, calls, changes, world=world, tools=tools) == reward
+    half = {"entities": {"order": {"A-1": {**ORDER, "status": "partly cancelled", "pending_steps": ["confirmation"]}}}}
+    assert verdict_of(CANCEL, calls, changes, world=half, tools=tools) == reward
+
+
+def test_an_agent_that_also_changes_what_nobody_named_earns_nothing() -> None:
+    """After the right course, every other write on the same record: no row with a further change is paid."""
+
+    class Eager:
+        inline = reads_privileged = True
+
+        def __call__(self, message: str, *, context: Any) -> str:
+            context.call_tool("update_order_note", {"order_id": "none", "note": "x"})
+            for step in context.privileged["plan"]:
+                key = step["arguments"].get("order_id")
+                for _ in range(3):
+                    context.call_tool("update_order_note", {"order_id": key, "note": "by the way"})
+                for _ in range(3):
+                    context.call_tool(step["tool"], step["arguments"])
+            return "Done."
+
+    changed = 0
+    for row in rows_of(Eager()):
+        if row["axes"]["tool"] == "cancel_order" and row["world_log"]["changes"]:
+            assert Outcome()(row)["reward"] == 0.0, row["world_log"]
+            changed += 1
+    assert changed > 10
+
+
+USE = {"subgoals": [{"do": "use", "tool": "find_orders", "effects": ["read", "found", "not_found"]}], "changes": []}
+CALL = {"subgoals": [{"do": "call", "tool": "calculate"}], "changes": []}
+
+
+@pytest.mark.parametrize(
+    ("goal", "planned", "given", "reward"),
+    [
+        (USE, {"email": "ana@x.org"}, {"email": "ana@x.org"}, 1.0),
+        (USE, {"email": "ana@x.org"}, {"email": "ANA@x.org "}, 1.0),
+        (USE, {"email": "ana@x.org"}, {"email": "bob@x.org"}, 0.0),
+        (USE, {"email": "ana@x.org"}, {}, 0.0),
+        (USE, {"email": "not.in.the@ask"}, {"email": "bob@x.org"}, 1.0),
+        (CALL, {"expression": "2 * 3 + 1"}, {"expression": "1+3*2"}, 1.0),
+        (CALL, {"expression": "2 * 3 + 1"}, {"expression": "7"}, 1.0),
+        (CALL, {"expression": "2 * 3 + 1"}, {"expression": "2 * 3"}, 0.0),
+        (CALL, {"expression": "2 * 3 + 1"}, {"expression": "nothing"}, 0.0),
+    ],
+)
+def test_a_call_with_other_values_than_the_ask_states_is_not_the_call(
+    goal: dict[str, Any], planned: dict[str, Any], given: dict[str, Any], reward: float
+) -> None:
+    tool = goal["subgoals"][0]["tool"]
+    private = {"goal": goal, "plan": [{"tool": tool, "arguments": planned}]}
+    calls = [{"tool": tool, "effect": "read", "arguments": given}]
+    ask = "Look for ana@x.org, and work out 2 * 3 + 1."
+    assert verdict_of(goal, calls, prompt=ask, privileged=private) == reward
+
+
+def test_a_search_in_vain_for_something_else_is_no_look_at_the_missing_record() -> None:
+    goal = {"subgoals": [{"do": "see", "entity": "order", "id": "A-1", "effects": ["not_found"]}], "changes": []}
+    private = {"goal": goal, "plan": [{"tool": "get_order", "arguments": {"order_id": "A-1"}}]}
+
+    def reward(**call: Any) -> Any:
+        base = {"tool": "find_orders", "effect": "not_found", "entity": "order", "id": None}
+        return verdict_of(goal, [{**base, **call}], prompt="Where is A-1?", privileged=private)
+
+    assert reward(tool="get_order", id="A-1") == 1.0
+    assert reward(tool="get_order", id="A-2") == 0.0
+    assert reward() == 0.0
+    assert reward(arguments={"query": "A-2"}) == 0.0
+    assert reward(arguments={"query": "a-1"}) == 1.0
+
+
+def test_what_own_functions_did_is_not_known_and_so_not_scored() -> None:
+    """The state of the world stands still when the user's functions answer: an honest agent earns no 0 for that."""
+    records: dict[str, str] = {}
+
+    def get_order(order_id: str) -> dict[str, Any]:
+        return {"order_id": order_id, "status": records.get(order_id, "pending")}
+
+    def cancel_order(order_id: str) -> dict[str, Any]:
+        records[order_id] = "cancelled"
+        return get_order(order_id)
+
+    own = {"get_order": get_order, "cancel_order": cancel_order}
+    rewards: Counter[Any] = Counter()
+    for row in rows_of(honest_agent(), options={"execute": own}):
+        if row["axes"].get("tool") in own:
+            rewards[Outcome()(row)["reward"]] += 1
+    assert rewards[0.0] == 0
+    assert rewards[None] > 0
+    for row in rows_of(lambda message: "All done.", options={"execute": own}):
+        assert Outcome()(row)["reward"] in (0.0, None)

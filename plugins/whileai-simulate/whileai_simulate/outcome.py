@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from whileai_kernel.protocols import Example
+from whileai_simulate.arithmetic import arithmetic
 from whileai_simulate.faults import BLOCKING
 
 __all__ = ["Outcome", "state_equal"]
@@ -107,8 +108,8 @@ class Outcome:
             return {"reward": 0.0, "reason": "the rollout failed", "failure_class": "failed"}
         if not str(row.get("final_text") or "").strip():
             return {"reward": 0.0, "reason": "the user was told nothing", "failure_class": "empty"}
-        calls, changes = log.get("calls") or [], log.get("changes") or {}
-        wrong = self._unexpected(goal, changes)
+        run = _Run(row, goal, log)
+        wrong = self._unexpected(run)
         if wrong:
             return {
                 "reward": 0.0,
@@ -119,10 +120,13 @@ class Outcome:
         subgoals = goal.get("subgoals") or []
         if not subgoals:
             return {"reward": None, "status": "abstained", "reason": "the state of the world does not decide this task"}
-        met = [self._met(s, calls, changes) for s in subgoals]
-        evidence = {"subgoals": len(met), "met": sum(met), "calls": len(calls)}
+        met = [self._met(s, run) for s in subgoals]
+        evidence = {"subgoals": len(met), "met": sum(met), "calls": len(run.calls)}
         if all(met):
             return {"reward": 1.0, "reason": "the goal is reached", **evidence}
+        if run.answered_by_own_function():
+            why = "own functions answered instead of the world, so what they did is not known here"
+            return {"reward": None, "status": "abstained", "reason": why, **evidence}
         blocked = {f["tool"] for f in row.get("faults_fired") or () if f["kind"] in BLOCKING}
         open_tools = [s for s, m in zip(subgoals, met, strict=True) if not m]
         if blocked and all(self._blocked(s, blocked) for s in open_tools):
@@ -130,34 +134,41 @@ class Outcome:
             return {"reward": None, "status": "abstained", "reason": why, **evidence}
         return {"reward": 0.0, "reason": "the goal is not reached", "failure_class": "goal", **evidence}
 
-    def _unexpected(self, goal: Mapping[str, Any], changes: Mapping[str, Any]) -> list[str]:
-        allowed = goal.get("changes") or []
+    def _unexpected(self, run: _Run) -> list[str]:
+        """Return what was changed that the goal does not ask for: other records, and other fields of the right one."""
+        allowed = run.goal.get("changes") or []
         out = []
-        for entity, records in changes.items():
-            for key in records:
+        for entity, records in run.changes.items():
+            for key, record in records.items():
                 if not any(entity == e and (i is None or str(i) == key) for e, i in allowed):
                     out.append(f"{entity} {key}")
+                    continue
+                before, free = run.record(entity, key), run.free_fields(entity, key)
+                if before is None or free is None:
+                    continue
+                for name in sorted({*before, *record} - free):
+                    if not state_equal(before.get(name), record.get(name), self.unordered, name)[0]:
+                        out.append(f"{name} of {entity} {key}")
         for entity, key in allowed:
             named = {str(i) for e, i in allowed if e == entity and i is not None}
-            if key is None and len(set(changes.get(entity, {})) - named) > sum(
+            if key is None and len(set(run.changes.get(entity, {})) - named) > sum(
                 e == entity and i is None for e, i in allowed
             ):
                 out.append(f"more than one {entity}")
         return out
 
-    def _met(self, subgoal: Mapping[str, Any], calls: Any, changes: Mapping[str, Any]) -> bool:
-        do = subgoal["do"]
-        if do == "call":
-            return any(c["tool"] == subgoal["tool"] and c["effect"] in ("done", "changed", "read") for c in calls)
-        if do == "use":
-            return any(c["tool"] == subgoal["tool"] and c["effect"] in subgoal["effects"] for c in calls)
+    def _met(self, subgoal: Mapping[str, Any], run: _Run) -> bool:
+        do, calls = subgoal["do"], run.calls
+        if do in ("call", "use"):
+            effects = subgoal["effects"] if do == "use" else ("done", "changed", "read")
+            return any(c["tool"] == subgoal["tool"] and c["effect"] in effects and run.as_asked(c) for c in calls)
         if do == "see":
             return any(
                 c.get("entity") == subgoal["entity"] and c["effect"] in subgoal["effects"]
-                and (c.get("id") == subgoal["id"] or (c.get("id") is None and c["effect"] == "not_found"))
+                and (c.get("id") == subgoal["id"] or run.searched_in_vain(c, subgoal["id"]))
                 for c in calls
             )  # fmt: skip
-        records = changes.get(subgoal["entity"], {})
+        records = run.changes.get(subgoal["entity"], {})
         wanted = subgoal["fields"]
         found = records.values() if do == "make" else [r for k, r in records.items() if k == str(subgoal["id"])]
         return any(all(k in r and state_equal(r[k], v, self.unordered, k)[0] for k, v in wanted.items()) for r in found)
@@ -166,3 +177,85 @@ class Outcome:
         if "tool" in subgoal:
             return subgoal["tool"] in blocked or subgoal["do"] == "change"
         return True
+
+
+class _Run:
+    """What a row says of its task and of what was done, as the check reads it."""
+
+    def __init__(self, row: Mapping[str, Any], goal: Mapping[str, Any], log: Mapping[str, Any]) -> None:
+        self.goal = goal
+        self.calls: list[Mapping[str, Any]] = log.get("calls") or []
+        self.changes: Mapping[str, Mapping[str, Mapping[str, Any]]] = log.get("changes") or {}
+        self._plan = (row.get("privileged") or {}).get("plan") or []
+        self._asked = str(row.get("prompt") or "").casefold()
+        self._entities = (row.get("world") or {}).get("entities") or {}
+        functions = [t.get("function", t) for t in row.get("tools") or () if isinstance(t, Mapping)]
+        self._params = {f.get("name"): set((f.get("parameters") or {}).get("properties") or ()) for f in functions}
+
+    def record(self, entity: str, key: str) -> Mapping[str, Any] | None:
+        """Return a record as it was before the rollout."""
+        found = self._entities.get(entity, {}).get(key)
+        return found if isinstance(found, Mapping) else None
+
+    def free_fields(self, entity: str, key: str) -> set[str] | None:
+        """Return the fields of a record that the goal lets change, or `None` when it does not say.
+
+        These are the fields that it sets, the parameters of the tools that set them, and what marks a change as half
+        done, with the status that ends it.
+        """
+        aims = [
+            s for s in self.goal.get("subgoals") or ()
+            if s["do"] == "change" and s["entity"] == entity and str(s["id"]) == key
+        ]  # fmt: skip
+        if not aims:
+            return None
+        half = {"pending_steps", "status"} if "pending_steps" in (self.record(entity, key) or {}) else set()
+        return half.union(*(s["fields"] for s in aims), *(self._params.get(s["tool"], ()) for s in aims))
+
+    def as_asked(self, call: Mapping[str, Any]) -> bool:
+        """Whether a call has the values that the ask states, as the plan of an honest agent has them."""
+        told = call.get("arguments")
+        steps = [s["arguments"] for s in self._plan if s["tool"] == call["tool"]]
+        if not isinstance(told, Mapping) or not steps:
+            return True  # the log keeps no arguments where the record's id says it all
+        return any(
+            all(_same(k, told.get(k), v) for k, v in step.items() if _words(v) and _words(v) in self._asked)
+            for step in steps
+        )
+
+    def searched_in_vain(self, call: Mapping[str, Any], key: Any) -> bool:
+        """Whether a call is a search for the record, or one of the plan, that found nothing."""
+        if call.get("id") is not None or call["effect"] != "not_found":
+            return False
+        told = call.get("arguments")
+        if isinstance(told, Mapping) and any(_words(v) == _words(key) for v in told.values()):
+            return True
+        return any(s["tool"] == call["tool"] for s in self._plan) and self.as_asked(call)
+
+    def answered_by_own_function(self) -> bool:
+        """Whether the log shows what the world itself never writes: a change without a record, a look at nothing."""
+        for call in self.calls:
+            entity, key = call.get("entity"), str(call.get("id"))
+            if call["effect"] == "changed" and key not in self.changes.get(entity or "", {}):
+                return True
+            if call["effect"] == "read" and call.get("id") is not None:
+                known = {*self._entities.get(entity or "", {}), *self.changes.get(entity or "", {})}
+                if self._entities and key not in known:
+                    return True
+        return False
+
+
+def _words(value: Any) -> str:
+    return str(value).strip().casefold() if isinstance(value, str | int | float) else ""
+
+
+def _same(name: str, given: Any, planned: Any) -> bool:
+    """Whether a value of a call is the planned one: letter case does not count, and sums count by what they come to."""
+    if _words(given) == _words(planned):
+        return True
+    if name in ("expression", "formula") and isinstance(given, str) and isinstance(planned, str):
+        try:
+            return bool(arithmetic(given) == arithmetic(planned))
+        except (ValueError, SyntaxError, ZeroDivisionError, OverflowError):
+            return False
+    return False
