@@ -41,6 +41,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from whileai_kernel.encoding import prepared
 from whileai_kernel.errors import FileThereError, RowError, SchemaVersionError, WhileaiError
 from whileai_kernel.protocols import ReadProblem
 from whileai_kernel.rows import SCHEMA_VERSION, Row
@@ -61,7 +62,7 @@ Migration = Callable[[Row], Row]
 MIGRATIONS: dict[int, Migration] = {}
 """From version n to n + 1. Empty while there is one version."""
 
-_encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, allow_nan=False, separators=(",", ":")).encode
+_encode = prepared(json.JSONEncoder(ensure_ascii=False, check_circular=False, allow_nan=False, separators=(",", ":")))
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from whileai_kernel.defaults import PASS_TOLERANCE, THRESHOLD
+from whileai_kernel.encoding import prepared
 from whileai_kernel.errors import ParameterError, RowError
 
 __all__ = [
@@ -61,8 +62,7 @@ KEY_ORDER = (
 )  # fmt: skip
 """Order in which the kernel writes the keys of a row; unknown keys follow in their own order."""
 
-# One encoder for all ids: json.dumps builds one per call.
-_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+_canonical = prepared(json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False))
 _RANK = {key: i for i, key in enumerate(KEY_ORDER)}
 
 
@@ -86,7 +86,7 @@ def content_id(prefix: str, *parts: Any) -> str:
         RowError: A part cannot be written as JSON.
     """
     try:
-        text = _CANONICAL.encode(parts)
+        text = _canonical(parts)
     except (TypeError, ValueError, RecursionError) as err:
         raise RowError(
             f"cannot make a {prefix} id: {err}", why="ids are hashes of JSON content", fix="use JSON values only"
