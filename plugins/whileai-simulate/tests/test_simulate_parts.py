@@ -6,6 +6,8 @@ import argparse
 import asyncio
 import json
 import threading
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from whileai_kernel.errors import ParameterError
 from whileai_simulate import honest_agent, recommend, seeded_agent, simulate
 from whileai_simulate.cli import SimulateCommand
 from whileai_simulate.dedup import HashSet, NearDuplicates, shingles
-from whileai_simulate.draw import Draw, hash64
+from whileai_simulate.draw import Draw, hash64, mixed
 from whileai_simulate.outcome import Outcome
 from whileai_simulate.policies import Repeats
 from whileai_simulate.users import ScriptedUser
@@ -34,10 +36,14 @@ LOOK = {**TOOL, "name": "get_order", "kind": "read"}
 
 
 def test_draws_are_the_same_everywhere() -> None:
-    """SplitMix64 from state 0: the first outputs of the published reference implementation."""
-    draw = Draw()
-    draw._state = 0
-    assert [draw.bits() for _ in range(3)] == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
+    """The generators by their published definitions: MMIX of Knuth by hand, SplitMix64's first outputs from state 0."""
+    draw = Draw.at(0)
+    first = 1442695040888963407
+    second = (first * 6364136223846793005 + 1442695040888963407) % 2**64
+    assert [draw.bits(), draw.bits()] == [first // 2**32, second // 2**32]
+    assert [Draw.at(0).below(10), Draw.at(0).choice("abcdefg")] == [first // 2**32 % 10, "abcdefg"[first // 2**32 % 7]]
+    assert Draw.at(0).random() == first // 2**32 / 2**32
+    assert [mixed(0, n) for n in range(3)] == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
     assert hash64("a", 1) == hash64("a", 1) != hash64("a", 2)
     assert sorted(Draw(3).shuffled(range(20))) == list(range(20))
     counts = [0, 0]
@@ -45,6 +51,35 @@ def test_draws_are_the_same_everywhere() -> None:
     for _ in range(4000):
         counts[weighted.weighted([0, 1], [3.0, 1.0])] += 1
     assert 0.70 < counts[0] / 4000 < 0.80
+
+
+@pytest.mark.parametrize("size", [2, 3, 7, 10, 64])
+def test_draws_are_uniform_along_a_stream_and_across_streams(size: int) -> None:
+    """Chi-square of 20,000 draws, and of pairs of neighbours, along one stream, across tasks and across rollouts."""
+    n = 20_000
+    stream, tail = Draw("stream"), 6.0  # standard deviations of the statistic, by its normal approximation
+
+    def far(values: Sequence[int], cells: int) -> float:
+        expected = len(values) / cells
+        counts = Counter(values)
+        chi = sum((counts[c] - expected) ** 2 / expected for c in range(cells))
+        return (chi - (cells - 1)) / (2 * (cells - 1)) ** 0.5
+
+    along = [stream.below(size) for _ in range(n)]
+    across = [Draw(0, "scene", task).below(size) for task in range(n)]
+    rollouts = [Draw.at(mixed(hash64(0, "task"), index)).below(size) for index in range(n)]
+    for values in (along, across, rollouts):
+        assert abs(far(values, size)) < tail
+        pairs = [a * size + b for a, b in zip(values[::2], values[1::2], strict=True)]
+        assert abs(far(pairs, size * size)) < tail
+
+
+def test_a_wide_range_is_reached_in_full() -> None:
+    """A range of more than 32 bits: the mean of its draws is its middle, and both halves of the word vary."""
+    draw = Draw("wide")
+    drawn = [draw.between(0, 10**15) for _ in range(2000)]
+    assert abs(sum(drawn) / len(drawn) / 10**15 - 0.5) < 0.03 and max(drawn) > 0.99 * 10**15
+    assert len({value % 2**16 for value in drawn}) > 1900
 
 
 # -- repeats --------------------------------------------------------------------------------------------------

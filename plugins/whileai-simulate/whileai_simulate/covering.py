@@ -363,7 +363,10 @@ class CoverageCount:
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Count a mapping of axis to value; values outside the axes cover nothing."""
-        cell = [at.get(_key(row.get(name)), -1) for name, at in self._at]
+        try:
+            cell = [at[row[name]] for name, at in self._at]
+        except (KeyError, TypeError):  # an axis is missing, or its value is an object that `_key` names
+            cell = [at.get(_key(row.get(name)), -1) for name, at in self._at]
         for part, add in self._adders:
             add(part(cell))
 

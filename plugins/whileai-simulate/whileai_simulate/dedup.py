@@ -1,9 +1,10 @@
 """Near-duplicates among asks: word n-gram Jaccard similarity, exact, at a cost that grows with the number of asks.
 
 Two asks are near-duplicates when the Jaccard similarity of their word n-grams reaches the threshold. Two sets of at
-most n shingles that similar differ in at most `d = 2 n (1 - t) / (1 + t)` shingles. With the shingles dealt to d + 1
-buckets by their hash, one bucket at least is the same in both (PartEnum: Arasu, Ganti, Kaushik 2006), so asks that
-share no bucket need no look. A bucket of several shingles is rarely shared by chance, as a single one would be.
+most n shingles that similar differ in at most `d = 2 n (1 - t) / (1 + t)` shingles. With the shingles dealt to more than
+d buckets by their hash, one bucket at least is the same in both (PartEnum: Arasu, Ganti, Kaushik 2006), so asks that
+share no bucket need no look. A bucket of several shingles is rarely shared by chance, as a single one would be. The
+number of buckets is the next power of two, so that most sets are dealt once, whatever the size of the other.
 
 The near ones are looked for among the last asks that were kept (`NEAR_WINDOW`), so that the index stays as large as
 it is however long the run. Asks with the same words are refused over the whole run: eight bytes remain of each.
@@ -20,16 +21,18 @@ import re
 from array import array
 
 from whileai_simulate.defaults import NEAR_DUPLICATE, NEAR_WINDOW, NGRAM
-from whileai_simulate.draw import hash64
 
 __all__ = ["HashSet", "NearDuplicates", "shingles", "words_in"]
 
-_MASK = (1 << 62) - 1
+_MASK = (1 << 64) - 1
 _WORD = re.compile(r"[^\W_]+")
+_ASCII_WORDS = str.maketrans({chr(c): " " for c in range(128) if not chr(c).isalnum()})
 
 
 def words_in(text: str) -> list[str]:
     """Return the words of a text, lower-case and without punctuation."""
+    if text.isascii():  # the same words, at a fifth of the cost
+        return text.lower().translate(_ASCII_WORDS).split()
     return _WORD.findall(text.casefold())
 
 
@@ -112,7 +115,8 @@ class NearDuplicates:
         # Most buckets are those of one text: its number stands alone, which takes a third of a list.
         self._index: dict[int, int | list[int]] = {}
         # Shingles and buckets of a text, at its number modulo the window.
-        self._sets: list[tuple[array[int], array[int]]] = []
+        self._sets: list[tuple[array[int], tuple[int, ...]]] = []
+        self._levels: dict[int, list[int]] = {}
         self._count = 0
 
     @property
@@ -127,7 +131,7 @@ class NearDuplicates:
 
     def add(self, text: str) -> bool:
         """Add a text unless it is a near-duplicate of an earlier one; return whether it was added."""
-        words = _WORD.findall(text.casefold())
+        words = words_in(text)
         grams = self._grams(words)
         size, threshold, sets, index = len(grams), self.threshold, self._sets, self._index
         keys = self._keys(grams)
@@ -141,20 +145,20 @@ class NearDuplicates:
             shared = len(grams.intersection(mine))
             if shared >= threshold * (len(mine) + size - shared) - 1e-9:
                 return False
-        if not self._same.add(hash64(*words)):
+        if not self._same.add(hash(tuple(words)) & _MASK):
             return False
         self._keep(grams, keys)
         return True
 
     def note(self, text: str) -> None:
         """Refuse a text from now on, word for word; it takes no place in the window."""
-        self._same.add(hash64(*_WORD.findall(text.casefold())))
+        self._same.add(hash(tuple(words_in(text))) & _MASK)
 
-    def _keep(self, grams: set[int], keys: list[int]) -> None:
+    def _keep(self, grams: set[int], keys: tuple[int, ...]) -> None:
         """Take a text into the window; the oldest one leaves a full window."""
         place, index = self._count % self.window, self._index
         self._count += 1
-        kept = array("q", grams), array("q", keys)  # a set of 20 numbers takes ten times the room
+        kept = array("q", grams), keys  # a set of 20 numbers takes ten times the room
         if place == len(self._sets):
             self._sets.append(kept)
         else:
@@ -180,22 +184,30 @@ class NearDuplicates:
             elif found is not None:
                 del index[key]
 
-    def _keys(self, grams: set[int]) -> list[int]:
+    def _keys(self, grams: set[int]) -> tuple[int, ...]:
         """Return the hashes of the buckets of a set, for every number of buckets that it may share with another."""
-        largest = int(len(grams) / self.threshold + 1e-9)  # no set that similar has more
-        fewest, most = (int(self._spread * size + 1e-9) + 1 for size in (len(grams), largest))
-        keys: list[int] = []
-        for buckets in range(fewest, most + 1):
-            sums = [buckets + number * 4096 for number in range(buckets)]  # what tells the buckets apart
+        levels = self._levels.get(len(grams))
+        if levels is None:
+            levels = self._levels[len(grams)] = self._levels_of(len(grams))
+        keys: tuple[int, ...] = ()
+        for buckets in levels:
+            sums = [(buckets + number) << 64 for number in range(buckets)]  # what tells the buckets apart
+            last = buckets - 1
             for gram in grams:
-                sums[gram % buckets] += gram << 24
-            keys += map(hash, sums)
+                sums[gram & last] += gram
+            keys += tuple(map(hash, sums))
         return keys
+
+    def _levels_of(self, size: int) -> list[int]:
+        """Return the powers of two above the differences that sets from this size to the largest similar one may have."""
+        largest = int(size / self.threshold + 1e-9)  # no set that similar has more
+        fewest, most = (int(self._spread * n + 1e-9).bit_length() for n in (size, largest))
+        return [1 << level for level in range(fewest, most + 1)]
 
     def _grams(self, words: list[str]) -> set[int]:
         """Return the shingles as numbers."""
         # `hash` differs between processes, and the answer does not: it is exact however the shingles are dealt.
         if self.n == 3 and len(words) >= 3:
-            return {hash(run) & _MASK for run in zip(words, words[1:], words[2:], strict=False)}
+            return set(map(hash, zip(words, words[1:], words[2:], strict=False)))
         n = min(self.n, len(words))
-        return {hash(run) & _MASK for run in zip(*(words[i:] for i in range(n)), strict=False)} or {0}
+        return set(map(hash, zip(*(words[i:] for i in range(n)), strict=False))) or {0}

@@ -55,7 +55,7 @@ _FORMAT_CHECKS = {
 
 
 def _uuid(draw: Draw) -> str:
-    raw = f"{draw.bits():016x}{draw.bits():016x}"
+    raw = "".join([f"{draw.bits():08x}" for _ in range(4)])
     return f"{raw[:8]}-{raw[8:12]}-4{raw[13:16]}-{'89ab'[draw.below(4)]}{raw[17:20]}-{raw[20:32]}"
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from whileai_kernel.errors import RowError, WhileaiError
@@ -20,6 +22,9 @@ from whileai_simulate.writer import OfflineWriter, task_of, word_scene
 __all__ = ["Grid", "TaskSource"]
 
 _CHUNK = 64
+_STALE = 7
+"""Rows for which the shares so far are taken as they were; fewer among the first 448 rows, where each counts."""
+_TRIES = 50
 
 
 class Grid:
@@ -37,18 +42,21 @@ class Grid:
         self.array: CoveringArray = covering_array(
             axes.values, strength=strength, forbidden=axes.forbidden, weights=axes.weights, seed=seed
         )
-        self._asked = {axis: axes.asked(axis) for axis in axes.values}
-        self._wanted = {
-            axis: (list(asked), list(asked.values()), range(len(asked))) for axis, asked in self._asked.items()
-        }
-        # By axis and number of the value: the axes and numbers that cannot stand beside it.
-        at = self._at = {axis: {v: i for i, v in enumerate(values)} for axis, values in axes.values.items()}
-        self._excluded: dict[tuple[str, int], list[tuple[str, int]]] = {}
+        self._names, self._values = list(axes.values), [list(values) for values in axes.values.values()]
+        self._asked = {axis: axes.asked(axis) for axis in self._names}
+        self._shares = [list(asked.values()) for asked in self._asked.values()]
+        self._at = [{v: i for i, v in enumerate(values)} for values in self._values]
+        # By axis and value: the axes that it bars values of, and which, as bits.
+        self._bars: list[list[list[tuple[int, int]]]] = [[[] for _ in values] for values in self._values]
         for a, va, b, vb in axes.forbidden:
-            if va in at.get(a, ()) and vb in at.get(b, ()):
-                one, two = (a, at[a][va]), (b, at[b][vb])
-                self._excluded.setdefault(one, []).append(two)
-                self._excluded.setdefault(two, []).append(one)
+            one, two = (
+                self._names.index(a) if a in axes.values else -1,
+                self._names.index(b) if b in axes.values else -1,
+            )
+            if one >= 0 and two >= 0 and va in self._at[one] and vb in self._at[two]:
+                i, j = self._at[one][va], self._at[two][vb]
+                self._bars[one][i].append((two, 1 << j))
+                self._bars[two][j].append((one, 1 << i))
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         rows = self.array.rows
@@ -57,17 +65,21 @@ class Grid:
             rows = most_covering_first(rows, self.count, self._liking)[: self.count]
         else:
             rows = Draw(self.seed, "order").shuffled(rows)
-        counts = {axis: [0] * len(values) for axis, values in self.axes.values.items()}
+        counts = [[0] * len(values) for values in self._values]
         for row in rows:
-            for axis, value in row.items():
-                counts[axis][self._at[axis][value]] += 1
+            for at, got, value in zip(self._at, counts, row.values(), strict=True):
+                got[at[value]] += 1
             yield row
         draw = Draw(self.seed, "fill")
+        marks: dict[tuple[int, int], tuple[list[int], list[float]]] = {}
+        until = 0
         for n in range(len(rows), self.count):
-            row = self._fill(counts, n, draw)
-            for axis, value in row.items():
-                counts[axis][self._at[axis][value]] += 1
-            yield row
+            if n >= until:
+                marks, until = {}, n + 1 + min(_STALE, n // 64)
+            numbers = self._fill(counts, n, draw, marks)
+            for got, number in zip(counts, numbers, strict=True):
+                got[number] += 1
+            yield {axis: values[i] for axis, values, i in zip(self._names, self._values, numbers, strict=True)}
 
     def _few_off_topic(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Keep no more asks without a tool than the wanted share allows, when there is no room for all rows."""
@@ -81,33 +93,44 @@ class Grid:
     def _liking(self, row: dict[str, Any]) -> float:
         return sum(self._asked[axis][value] for axis, value in row.items())
 
-    def _fill(self, counts: dict[str, list[int]], n: int, draw: Draw) -> dict[str, Any]:
-        """Draw a row whose values are those most behind their wanted share, with some noise."""
-        scale = n + 2
-        for _ in range(50):
-            row: dict[str, Any] = {}
-            barred: dict[str, set[int]] = {}
-            for axis, (values, shares, everything) in self._wanted.items():
-                got = counts[axis]
-                open_ones: Sequence[int] = everything
-                if axis in barred:
-                    open_ones = [i for i in open_ones if i not in barred[axis]]
-                    if not open_ones:
-                        break
-                    shares, got = [shares[i] for i in open_ones], [got[i] for i in open_ones]
-                # The square keeps what is far behind ahead of what is nearly there, and 0.02 keeps all possible.
-                weights = [
-                    (b * b if (b := a * scale - c) > 0 else 0.0) + 0.02 * a for a, c in zip(shares, got, strict=True)
-                ]
-                if sum(weights) <= 0:
-                    weights = [1.0] * len(weights)
-                chosen = draw.weighted(open_ones, weights)
-                row[axis] = values[chosen]
-                for other, number in self._excluded.get((axis, chosen), ()):
-                    barred.setdefault(other, set()).add(number)
+    def _fill(
+        self, counts: list[list[int]], n: int, draw: Draw, marks: dict[tuple[int, int], tuple[list[int], list[float]]]
+    ) -> list[int]:
+        """Draw the numbers of values that are most behind their wanted share, with some noise.
+
+        Args:
+            counts: By axis, how often each value came so far.
+            n: Rows so far.
+            draw: Where the noise comes from.
+            marks: By axis and barred values: the open ones and their summed weights, once they were needed.
+        """
+        for _ in range(_TRIES):
+            row: list[int] = []
+            barred = [0] * len(counts)
+            for axis, bars in enumerate(self._bars):
+                key = axis, barred[axis]
+                known = marks.get(key)
+                if known is None:
+                    known = marks[key] = self._behind(axis, barred[axis], counts[axis], n + 2)
+                numbers, sums = known
+                if not numbers:
+                    break
+                chosen = numbers[bisect_right(sums, draw.random() * sums[-1])]
+                row.append(chosen)
+                for other, bits in bars[chosen]:
+                    barred[other] |= bits
             else:
                 return row
-        return dict(draw.choice(self.array.rows))
+        return [at[value] for at, value in zip(self._at, draw.choice(self.array.rows).values(), strict=True)]
+
+    def _behind(self, axis: int, barred: int, got: list[int], scale: int) -> tuple[list[int], list[float]]:
+        """Return the values of an axis that are not barred, and the running sums of their weights."""
+        numbers = [i for i in range(len(got)) if not barred >> i & 1]
+        shares = self._shares[axis]
+        # The square keeps what is far behind ahead of what is nearly there, and 0.02 keeps all possible.
+        behind = [max(0.0, shares[i] * scale - got[i]) for i in numbers]
+        weights = [b * b + 0.02 * shares[i] for i, b in zip(numbers, behind, strict=True)]
+        return numbers, list(accumulate(weights if sum(weights) > 0 else [1.0] * len(weights)))
 
 
 @dataclass(slots=True)
