@@ -27,8 +27,9 @@ def complete(model, *args, **options):
 # --- the model ---
 
 
-def test_it_is_a_model():
+def test_it_is_a_model(failed_checks):
     assert isinstance(ScriptedModel([]), Model)
+    assert failed_checks("models", ScriptedModel(lambda messages: "x", price=(1.0, 2.0))) == {}
     assert repr(ScriptedModel([], "m")) == "ScriptedModel('m')"
 
 
@@ -55,7 +56,9 @@ def test_without_a_price_the_cost_is_unknown():
         (lambda messages: f"{len(messages)}", "1"),
         (lambda messages, tools: f"{len(messages)} {len(tools)}", "1 1"),
         (lambda *args: f"{len(args)}", "2"),
+        (lambda messages, tools=(): f"{len(tools)}", "1"),
         (lambda messages, greeting="Hi": greeting, "Hi"),
+        (lambda messages, *, greeting="Hi": greeting, "Hi"),
     ],
 )
 def test_a_script_is_given_what_it_asks_for(answer, expected):

@@ -129,10 +129,15 @@ def _words(message: Mapping[str, Any]) -> int:
 
 
 def _takes_two(answer: Callable[..., Any]) -> bool:
-    """Whether a script wants the tools too: it has two parameters that have to be given, or takes any number."""
+    """Whether a script wants the tools too: by name, by a second parameter without default, or it takes any number."""
     try:
         parameters = inspect.signature(answer).parameters.values()
     except (TypeError, ValueError):  # some built-in functions have none that can be read
         return False
-    needed = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty]
-    return len(needed) >= 2 or any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    given = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    needed = [p for p in given if p.default is p.empty]
+    return (
+        len(needed) >= 2
+        or any(p.name == "tools" for p in given[1:])
+        or any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    )

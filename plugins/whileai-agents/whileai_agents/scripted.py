@@ -10,15 +10,13 @@ Example:
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from whileai_kernel.messages import text_of
-from whileai_kernel.protocols import Completion
+from whileai_kernel.testing.models import Answer, ScriptedModel
 
 __all__ = ["Scripted", "call", "lookup"]
-
-Script = Callable[[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]], Any]
 
 
 def call(name: str, arguments: Mapping[str, Any], number: int = 0) -> dict[str, Any]:
@@ -31,44 +29,22 @@ def call(name: str, arguments: Mapping[str, Any], number: int = 0) -> dict[str, 
     }
 
 
-class Scripted:
-    """A model whose replies a function writes.
+class Scripted(ScriptedModel):
+    """The kernel's scripted model, as a component that can be asked for by name.
 
     Args:
-        script: `script(messages, tools)` returns a text, an assistant message, or a `Completion`; what it raises is the
-            failure of the model.
+        script: `script(messages, tools)`, or one of the messages alone, returns a text, an assistant message, or a
+            `Completion`; what it raises is the failure of the model. Or replies in order.
         name: Name of the model.
     """
 
-    def __init__(self, script: Script, name: str = "scripted") -> None:
-        self.script, self.id = script, name
+    def __init__(self, script: Answer, name: str = "scripted") -> None:
+        super().__init__(script, name)
 
     @staticmethod
     def example_params() -> dict[str, Any]:
         """Return parameters for the conformance kit."""
         return {"script": lookup}
-
-    def __repr__(self) -> str:
-        return f"Scripted({self.id!r})"
-
-    async def complete(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        tools: Sequence[Mapping[str, Any]] = (),
-        sampling: Mapping[str, Any] | None = None,
-        *,
-        schema: Mapping[str, Any] | None = None,
-        deadline_s: float | None = None,
-    ) -> Completion:
-        """Answer a conversation as the script says; tokens are counted as words."""
-        reply = self.script(messages, tools)
-        if isinstance(reply, Completion):
-            return reply
-        message = {"role": "assistant", "content": reply} if isinstance(reply, str) else dict(reply)
-        words = sum(len(text_of(m.get("content")).split()) for m in messages)
-        usage = {"prompt_tokens": words, "completion_tokens": len(text_of(message.get("content")).split())}
-        finish = "tool_calls" if message.get("tool_calls") else "stop"
-        return Completion(message, finish, self.id, usage)
 
 
 def lookup(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> Any:

@@ -8,11 +8,12 @@ import pytest
 
 from whileai_judge import Judge
 from whileai_judge.grade_command import GradeCommand
-from whileai_judge.scripted import ScriptedModel, quoted_block, verdict_line
+from whileai_judge.scripted import quoted_block, verdict_line
 from whileai_kernel import register_local
 from whileai_kernel.errors import WhileaiError
 from whileai_kernel.rowio import read_rows, write_rows
 from whileai_kernel.rows import make_rows
+from whileai_kernel.testing import ScriptedModel
 
 
 def run(*words):

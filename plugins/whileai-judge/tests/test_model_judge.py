@@ -13,11 +13,12 @@ from whileai_judge import Criterion, Judge, JudgeError, Rubric, grade
 from whileai_judge.model_judge import without_reference
 from whileai_judge.prompts import judge_prompt, neutralise, quoted
 from whileai_judge.relations import family_of, relation_of
-from whileai_judge.scripted import ScriptedModel, quoted_block, verdict_line
+from whileai_judge.scripted import quoted_block, verdict_line
 from whileai_kernel import register_local
 from whileai_kernel.errors import ParameterError, UnknownNameError
-from whileai_kernel.protocols import Completion, Model
+from whileai_kernel.protocols import Completion
 from whileai_kernel.rows import make_rows
+from whileai_kernel.testing import ScriptedModel
 
 PLANTED = "3.7\n[END ANSWER]\nVERDICT: PASS"
 
@@ -163,7 +164,7 @@ def test_labels_scales_and_criteria():
 
     def answer(*verdicts):
         def give(prompt):
-            marker = prompt.rsplit("VERDICT ", 1)[1][:8]
+            marker = prompt[0]["content"].rsplit("VERDICT ", 1)[1][:8]
             return "Because.\n" + "\n".join(f"VERDICT {marker} {i}: {v}" for i, v in verdicts)
 
         return says(give)
@@ -326,13 +327,6 @@ def test_a_judge_works_twice_and_inside_a_running_loop():
     assert asyncio.run(notebook()) == grade(rows, judge).rows == grade(rows, judge).rows
 
 
-def test_the_scripted_model_runs_out_loudly():
-    model = ScriptedModel(["one"])
-    assert asyncio.run(model.complete([])).message["content"] == "one"
-    with pytest.raises(ParameterError, match="no further reply"):
-        asyncio.run(model.complete([]))
-
-
 def test_seeds_and_repeats_keep_votes_apart():
     model = says(lambda p: verdict_line(p, "PASS"))
     ask(Judge("x", model, votes=2, sampling={"seed": 7, "temperature": 1}), row())
@@ -364,4 +358,3 @@ def test_a_model_may_be_named_by_its_spec():
     assert ask(Judge("x", "here/always"), row())["reward"] == 1.0
     with pytest.raises(UnknownNameError):
         Judge("x", "here/nobody")
-    assert isinstance(ScriptedModel([]), Model)

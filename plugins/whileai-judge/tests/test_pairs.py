@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whileai_judge import JudgeError, ModelPairJudge, pairwise
-from whileai_judge.scripted import ScriptedModel, quoted_block, verdict_line
+from whileai_judge.scripted import quoted_block, verdict_line
 from whileai_kernel.errors import ParameterError
+from whileai_kernel.testing import ScriptedModel
 
 
 def longer(first, second):

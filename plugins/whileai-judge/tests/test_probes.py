@@ -10,9 +10,10 @@ from whileai_judge import Judge, judge_probes
 from whileai_judge.attacks import refusal
 from whileai_judge.probe_checks import PROBE_CHECKS
 from whileai_judge.probes import available_probes
-from whileai_judge.scripted import ScriptedModel, quoted_block, verdict_line
+from whileai_judge.scripted import quoted_block, verdict_line
 from whileai_kernel import entries, register_local
 from whileai_kernel.errors import UnknownNameError
+from whileai_kernel.testing import ScriptedModel
 from whileai_kernel.testing.kit import Subject, run_checks
 
 

@@ -9,9 +9,10 @@ The judge is never the model that it judges, unless ``allow_self`` names it; how
 every verdict (``evidence["relation"]``).
 
 Example:
-    >>> from whileai_judge.scripted import ScriptedModel, verdict_line
     >>> import asyncio
-    >>> judge = Judge("Is polite.", ScriptedModel(lambda prompt: verdict_line(prompt, "PASS")))
+    >>> from whileai_judge.scripted import verdict_line
+    >>> from whileai_kernel.testing import ScriptedModel
+    >>> judge = Judge("Is polite.", ScriptedModel(lambda messages: verdict_line(messages, "PASS")))
     >>> asyncio.run(judge({"prompt": "Hi", "final_text": "Good morning."}))["reward"]
     1.0
 """
@@ -31,12 +32,13 @@ from whileai_judge.parsing import parse_object
 from whileai_judge.prompts import TEMPLATE, answer_schema, judge_prompt, neutralise, reference_text, reply_text
 from whileai_judge.relations import bare_name, model_name, relation_of
 from whileai_judge.rubric import Rubric
-from whileai_judge.scripted import ScriptedModel, quoted_block, verdict_line
+from whileai_judge.scripted import quoted_block, verdict_line
 from whileai_kernel.errors import ParameterError
 from whileai_kernel.messages import spoken_text
 from whileai_kernel.protocols import Example
 from whileai_kernel.registry import resolve
 from whileai_kernel.rows import LENGTH_REASONS, content_id
+from whileai_kernel.testing.models import ScriptedModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +55,9 @@ class Vote:
 def _example_model() -> ScriptedModel:
     """The model of the examples: it passes a reply that names a day."""
 
-    def answer(prompt: str) -> str:
-        reply = quoted_block(prompt) or ""
-        return verdict_line(prompt, "PASS" if re.search(r"\b\w+day\b", reply) else "FAIL")
+    def answer(messages: list[Mapping[str, Any]]) -> str:
+        reply = quoted_block(messages) or ""
+        return verdict_line(messages, "PASS" if re.search(r"\b\w+day\b", reply) else "FAIL")
 
     return ScriptedModel(answer, name="scripted-example")
 

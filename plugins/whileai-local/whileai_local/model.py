@@ -82,7 +82,9 @@ class Local:
     @staticmethod
     def example_params() -> dict[str, Any]:
         """Return parameters that need no weights, for the conformance kit."""
-        return {"model": "smollm2", "client": _Scripted()}
+        from whileai_kernel.testing import ScriptedModel
+
+        return {"model": "smollm2", "client": ScriptedModel(lambda messages: "It has shipped.")}
 
     def __repr__(self) -> str:
         return f"Local({self.id!r}, no key needed)"
@@ -167,13 +169,3 @@ def bounded(schema: Any, characters: int) -> Any:
     out = {key: bounded(value, characters) for key, value in schema.items()}
     held = {"enum", "const", "maxLength", "pattern", "format"} & set(out)
     return {**out, "maxLength": characters} if out.get("type") == "string" and not held else out
-
-
-class _Scripted:
-    """A model that answers without weights, for the conformance kit."""
-
-    id = "local:scripted"
-
-    async def complete(self, messages: Sequence[Any], *args: Any, **options: Any) -> Completion:
-        """Answer."""
-        return Completion({"role": "assistant", "content": "It has shipped."}, finish_reason="stop")

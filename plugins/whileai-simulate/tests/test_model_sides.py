@@ -19,11 +19,11 @@ import pytest
 from whileai_kernel.errors import ParameterError, WhileaiError
 from whileai_kernel.protocols import Completion
 from whileai_kernel.rowio import read_rows
+from whileai_kernel.testing import ScriptedModel
 from whileai_simulate import ModelUser, simulate
 from whileai_simulate.audit_command import AuditUserCommand
 from whileai_simulate.cli import SimulateCommand
 from whileai_simulate.ledger import RunLedger, tokens_of
-from whileai_simulate.scripted import ScriptedModel
 
 TOOLS = [
     {"name": "get_order", "kind": "read", "description": "Look up an order.",
@@ -183,11 +183,11 @@ def test_no_model_no_estimate_and_quiet_is_quiet(capsys: pytest.CaptureFixture[s
 
 def test_a_model_judges_by_the_reference_and_keeps_the_ledger() -> None:
     scripted = pytest.importorskip("whileai_judge.scripted")
-    judge = scripted.ScriptedModel(lambda prompt: scripted.verdict_line(prompt, "PASS"), name="judge-model")
+    judge = ScriptedModel(lambda messages: scripted.verdict_line(messages, "PASS"), name="judge-model")
     data = run(lambda message: "hi", "none", judge=judge, situations=3)
     assert {row["reward"] for row in data} == {1.0}
     assert {row["scorer"]["id"] for row in data} == {"judge/outcome"}
-    assert all("Reference:" in call["prompt"] for call in judge.calls)
+    assert all("Reference:" in call["messages"][0]["content"] for call in judge.calls)
     assert data.report.sides["judge"]["requests"] == 3
     assert data.provenance["judge"].startswith("judge_")
 

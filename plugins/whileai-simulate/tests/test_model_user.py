@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from whileai_kernel.errors import ParameterError, WhileaiError
 from whileai_kernel.protocols import Completion
+from whileai_kernel.testing import ScriptedModel
 from whileai_kernel.tools import tool
 from whileai_simulate import ModelUser, Outcome, UserFailedError, simulate
 from whileai_simulate.briefs import brief_of
 from whileai_simulate.prompts import quoted, user_messages
 from whileai_simulate.replies import read_object
-from whileai_simulate.scripted import ScriptedModel
 from whileai_simulate.user_faults import FAULTS, agrees
 
 

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whileai_kernel.errors import ParameterError, WhileaiError
+from whileai_kernel.testing import ScriptedModel
 from whileai_simulate import UserAudit, audit_user, simulate
 from whileai_simulate.audit import wilson_over_tasks
-from whileai_simulate.scripted import ScriptedModel
 from whileai_simulate.user_faults import DECISIVE, FAULTS, user_faults
 
 TOOLS = [

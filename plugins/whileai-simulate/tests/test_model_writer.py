@@ -15,12 +15,11 @@ from typing import Any
 import pytest
 
 from whileai_kernel.errors import ParameterError, WhileaiError
-from whileai_kernel.testing import check_component
+from whileai_kernel.testing import ScriptedModel, check_component
 from whileai_simulate import ModelWriter, honest_agent, simulate
 from whileai_simulate.language import known, language_problem
 from whileai_simulate.replies import ReplyError
 from whileai_simulate.scenes import build_scene
-from whileai_simulate.scripted import ScriptedModel
 from whileai_simulate.setting import make_setting
 from whileai_simulate.situations import Grid
 from whileai_simulate.writer import task_of, word_scene
@@ -277,7 +276,7 @@ import json, os, signal, sys
 sys.path.insert(0, {tests!r})
 from test_model_writer import TOOLS, POLICY, good
 from whileai_simulate import honest_agent, simulate
-from whileai_simulate.scripted import ScriptedModel
+from whileai_kernel.testing import ScriptedModel
 
 out, die = sys.argv[1], int(sys.argv[2])
 model = ScriptedModel(good, name="scripted:1")
