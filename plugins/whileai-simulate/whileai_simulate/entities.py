@@ -24,6 +24,7 @@ from whileai_kernel.tools import Tool, as_tools
 from whileai_simulate.lexicon import (
     CATALOG,
     CREATE_VERBS,
+    PARTICLES,
     PEOPLE,
     READ_VERBS,
     SET_VERBS,
@@ -348,6 +349,8 @@ def _info(tool: Tool, params: tuple[Param, ...], entities: dict[str, EntityType]
     keys = [p for p in params if p.entity and not p.role and not p.many and p.required]
     keys = keys or [p for p in params if p.entity and not p.role and not p.many]
     head = nouns[1 : nouns.index("by")] if "by" in nouns[1:] else nouns[1:]
+    if verb in CREATE_VERBS and not any(p.entity for p in params):
+        head = head[: next((i for i, w in enumerate(head) if i and w in ("to", "for", "in", "on")), None)]
     named = [e for e in entities if _mentions(head, e)]
     if kind == "read":
         return _read_info(tool, params, keys, head, named, verb, guesses, entities)
@@ -373,6 +376,8 @@ def _info(tool: Tool, params: tuple[Param, ...], entities: dict[str, EntityType]
     done = None
     if verb not in SET_VERBS:
         part = participle(verb)
+        if len(words) > 1 and words[1] in PARTICLES:
+            part = f"{part} {words[1]}"
         done = f"{verb} requested" if verb in ("return", "exchange") else part
     return ToolInfo(tool, kind, "change", verb, chosen.entity, params, chosen.name, done, needs, tuple(guesses))
 
@@ -383,12 +388,15 @@ def _read_info(
 ) -> ToolInfo:  # fmt: skip
     own = [p for p in keys if p.entity in named] or ([] if named else keys)
     parts = [w for w in head if w not in _PARTS]
-    if own and not named and parts and _is_plural(tool, parts[-1]):
-        # The lab results of a patient are records of their own.
+    apart = parts and (_is_plural(tool, parts[-1]) or (verb in _SHOWING and parts[-1] not in _FIGURES))
+    if own and not named and apart:
+        # The lab results of a patient and the invoice of an order are records of their own.
         part = "_".join(parts)
         guesses.append(f"{tool.name}: lists each {part}, guessed from the name; declare its result schema")
         entities.setdefault(part, EntityType(part, f"{part}_id", sources=[f"name of {tool.name}"]))
         return ToolInfo(tool, "read", "list", verb, part, params, own[0].name, guesses=tuple(guesses))
+    if own and not named and parts and parts[-1] in _FIGURES:
+        entities[own[0].entity or ""].fields.setdefault("_".join(parts), {"type": "number"})
     if own and (verb not in ("list", "search") or [own[0].entity] == named[-1:]):
         return ToolInfo(tool, "read", "get", verb, own[0].entity, params, own[0].name, guesses=tuple(guesses))
     entity = named[-1] if named else None
@@ -407,8 +415,16 @@ def _read_info(
     return ToolInfo(tool, "read", mode, verb, entity, params, guesses=tuple(guesses))
 
 
-_PARTS = frozenset({"detail", "info", "information", "status", "data", "all", "type", "setting", "preference"})
+_WHOLE = "detail info information status data all type setting preference profile account summary record by id"
+_PARTS = frozenset(_WHOLE.split())
 """Words of tool names that mean a record itself."""
+_SHOWING = frozenset({"get", "show", "fetch", "retrieve", "view", "download", "read"})
+_FIGURE_NAMES = (
+    "balance limit score point credit price rate weather temperature forecast total amount count level usage"
+)
+_FIGURES = frozenset(_FIGURE_NAMES.split())
+"""Nouns that are a number of a record and no record of their own."""
+_RANGES = frozenset({"start", "end", "from", "to", "since", "until", "min", "max", "before", "after"})
 
 
 def _is_plural(tool: Tool, noun: str) -> bool:
@@ -451,7 +467,10 @@ def _note_fields(entities: dict[str, EntityType], info: ToolInfo) -> None:
     if entity is None or info.mode not in ("change", "find", "create", "list") or info.done is not None:
         return
     for param in info.params:
-        if param.name.startswith("new_") or param.name in _CONTROLS or (info.kind == "read" and _searches(param)):
+        words = words_of(param.name)
+        if words[0] == "new" or "_".join(words) in _CONTROLS:
+            continue
+        if info.kind == "read" and (_searches(param) or (len(words) > 1 and words[0] in _RANGES)):
             continue
         if param.name == info.key or param.role or (info.mode == "create" and param.entity == info.entity):
             continue

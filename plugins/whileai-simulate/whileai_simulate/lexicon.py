@@ -20,6 +20,7 @@ __all__ = [
     "GOODS",
     "MASS",
     "PARTLY",
+    "PARTICLES",
     "PEOPLE",
     "PRICES",
     "PRICES_OF",
@@ -132,7 +133,12 @@ cancel return exchange refund close delete remove approve reject pause resume ac
 enable disable block unblock lock unlock reopen reschedule confirm complete pay charge transfer escalate
 archive restore renew extend upgrade downgrade merge revoke grant redeem apply dispute ship dispatch expedite
 resend waive freeze void mark process release unsubscribe subscribe put
+drop leave withdraw join deposit turn switch dim mute unmute follow unfollow share upload print play stop pin unpin
+run deploy rollback restart reboot scale trigger launch ban promote demote link unlink connect disconnect sign
+accept decline claim invite water feed clean start
 """
+PARTICLES = frozenset({"on", "off", "up", "down", "out", "in"})
+"""Words that belong to the verb before them: turn on, check in."""
 WRITE_VERBS = CREATE_VERBS | SET_VERBS | frozenset(_FURTHER_WRITES.split())
 
 _PARTICIPLES = {

@@ -11,7 +11,18 @@ from whileai_simulate import phrases
 from whileai_simulate.draw import Draw
 from whileai_simulate.entities import Domain, Param, ToolInfo
 from whileai_simulate.facts import PLACES
-from whileai_simulate.lexicon import CATALOG, MASS, article, label, participle, plural, words_of
+from whileai_simulate.lexicon import (
+    CATALOG,
+    CREATE_VERBS,
+    MASS,
+    PARTICLES,
+    article,
+    label,
+    participle,
+    plural,
+    singular,
+    words_of,
+)
 from whileai_simulate.scenes import Scene, Target
 
 __all__ = ["aspect_of", "file_of", "is_spoken_in", "other_of", "thing_of", "wish_of"]
@@ -80,7 +91,8 @@ def wish_of(domain: Domain, target: Target, draw: Draw, scene: Scene) -> str:
     """Return the wanted action as a verb phrase."""
     info, ref = target.info, thing_of(domain, target)
     aspect = aspect_of(info.name, info.entity or "")
-    verb = " ".join(words_of(info.name)[:1])
+    words = words_of(info.name)
+    verb = " ".join(words[: 2 if len(words) > 2 and words[1] in PARTICLES and words[2] not in ("the", "a") else 1])
     if info.mode == "generic":
         return _generic_do(info, target, draw)
     if info.kind == "read":
@@ -91,13 +103,15 @@ def wish_of(domain: Domain, target: Target, draw: Draw, scene: Scene) -> str:
     if lines and aspect in ("items", "item", "products"):
         return f"{'change' if verb in ('modify', 'update') else verb} {lines} in {ref}"
     spoken = {"modify": "change", "update": "update", "set": "set", "edit": "edit"}.get(verb, verb)
-    put = _put_into(info.name, info.entity or "")
+    put = "" if " " in verb else _put_into(info.name, info.entity or "")
     if put:
         return f"{spoken} {put} {ref}"
     if aspect == "payment" and spoken in ("change", "update"):
         aspect = "payment method"
     if aspect and target.entity == domain.person:
         return f"{spoken} my {aspect}"
+    if target.entity == domain.person and verb in CREATE_VERBS:
+        return f"{spoken} me"
     if aspect:
         return f"{spoken} the {aspect} {'on' if spoken != 'pay' else 'of'} {ref}"
     return f"{spoken} {ref}"
@@ -149,7 +163,7 @@ def _read_do(domain: Domain, target: Target, aspect: str, ref: str, draw: Draw) 
     info = target.info
     noun = label(info.entity or "record")
     if info.mode == "list":
-        many = plural(noun)
+        many = plural(noun) if info.key is None or plural(noun.rpartition(" ")[2]) in words_of(info.name) else noun
         if info.key and target.entity == domain.person:
             return draw.choice(("list my {m}", "show me my {m}", "pull up my {m}", "look up my {m}")).format(m=many)
         if info.key:
@@ -223,4 +237,7 @@ def _generic_do(info: ToolInfo, target: Target, draw: Draw) -> str:
         about = "" if told is None else f" {'in' if told[0].name in PLACES else 'for'} {told[1]}"
         lead = draw.choice(("check", "look up", "tell me", "find out", "get me", "have a look at"))
         return f"{lead} the {' '.join(words[1:])}{about}"
-    return " ".join(words)
+    rest = " ".join(words[1:])
+    return (
+        f"{words[0]} {rest if not rest or rest.rpartition(' ')[2] in MASS or singular(rest) != rest else f'the {rest}'}"
+    )

@@ -152,7 +152,9 @@ _PAST = frozenset(
         "delivered",
     ]
 )
-_MONEY = frozenset(["price", "amount", "total", "cost", "fee", "balance", "subtotal", "refund", "charge"])
+_MONEY = frozenset(
+    ["price", "amount", "total", "cost", "fee", "balance", "subtotal", "refund", "charge", "balance", "credit"]
+)
 _COUNT = frozenset(
     [
         "quantity",
@@ -261,14 +263,14 @@ def _by_name(name: str, schema: Mapping[str, Any], draw: Draw, person: Mapping[s
 
 
 def _number_by_name(words: Sequence[str], last: str, schema: Mapping[str, Any], draw: Draw, whole: bool) -> Any:
+    if _COUNT & set(words):
+        return draw.between(1, 3)
     if last in _MONEY or words[0] in _MONEY:
         return draw.between(2, 40) * 5 if whole else draw.choice(PRICES)
     known = number_for(words, schema.get("minimum"), schema.get("maximum"), draw)
     if known is not None:
         return known
-    if _COUNT & set(words):
-        return draw.between(1, 3)
-    return draw.between(1, 4) if whole else draw.choice(PRICES)
+    return draw.between(1, 4) if whole else float(draw.between(1, 20))
 
 
 def _by_format(form: str, words: Sequence[str], draw: Draw, person: Mapping[str, Any]) -> str | None:
@@ -333,6 +335,8 @@ def _text_by_name(words: Sequence[str], last: str, draw: Draw, person: Mapping[s
         return known
     if last == "currency":
         return "USD"
+    if last in ("account", "iban", "card"):
+        return str(draw.between(10_000_000, 99_999_999))
     if last in ("number", "code", "id", "reference", "key") and len(words) > 1:
         return f"{words[-2][:3].upper()}-{draw.between(10_000, 99_999)}"
     return None
@@ -493,6 +497,8 @@ def _usual(domain: Domain, name: str, draw: Draw, person: Mapping[str, Any]) -> 
         return {"code": draw.choice(AIRPORTS), "city": city}
     if name in ("reservation", "booking", "appointment"):
         return {"name": f"{person['first_name']} {person['last_name']}", "created_at": day(draw, past=True)}
+    if name in ("transaction", "charge"):
+        return {"amount": draw.choice(PRICES), "currency": "USD", "date": day(draw, past=True)}
     if name in ("invoice", "payment", "refund", "bill"):
         return {"amount": draw.choice(PRICES), "currency": "USD", "due_date": day(draw, past=False)}
     if name in ("ticket", "case", "claim", "issue"):

@@ -16,10 +16,11 @@ from whileai_simulate.axes import NO_TOOL, SEVERAL, Axes, Rule
 from whileai_simulate.draw import Draw
 from whileai_simulate.entities import Domain, EntityType, Param, ToolInfo
 from whileai_simulate.faults import SUCCESS, Fault, plan_fault
-from whileai_simulate.lexicon import AIRPORTS, CLOSED_STATUSES, CLOSINGS, PARTLY, label, words_of
+from whileai_simulate.lexicon import AIRPORTS, CLOSED_STATUSES, CLOSINGS, PARTLY, label, plural, words_of
 from whileai_simulate.records import (
     Record,
     collection_field,
+    day,
     make_id,
     make_person,
     make_record,
@@ -38,7 +39,9 @@ ASK = "<the ask>"
 """Stands in a plan for the wording of the ask, which is written later."""
 
 _SEEN = ["read", "found"]
-_DATED = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d):)?")
+_DATED = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d):)?|\d\d:\d\d")
+_SINCE = ("start", "from", "since", "after")
+_SPAN_NAMES = (*_SINCE, "end", "to", "until", "before")
 
 
 @dataclass(slots=True)
@@ -198,7 +201,8 @@ def _target(
             entity = parent
         if info.mode == "list" and info.entity in domain.entities and info.entity != entity and record is not None:
             parent_field = domain.entities[entity].id_field
-            for _ in range(draw.between(1, 3)):
+            several = plural(words_of(info.entity or "")[-1]) in words_of(info.name)
+            for _ in range(draw.between(1, 3) if several else 1):
                 child = make_record(domain, info.entity or "", draw, person, owner_id)
                 child[parent_field] = record[parent_field]
                 _put(domain, entities, info.entity or "", child)
@@ -223,6 +227,10 @@ def _target(
     if info.mode == "list" and info.key and info.entity != entity:
         for child in entities.get(info.entity or "", {}).values():  # what the list is narrowed to is there
             child.update({k: v for k, v in arguments.items() if k != info.key and k in child})
+            since = next((v for k, v in arguments.items() if k.startswith(_SINCE)), None)
+            for name in ("created_at", "date"):
+                if isinstance(since, str) and name in child and name not in arguments:
+                    child[name] = since[:10]
     return Target(info, entity, record, arguments, details)
 
 
@@ -239,8 +247,10 @@ def _searched_text(entity: EntityType, record: Mapping[str, Any]) -> str | None:
     for name in ("name", "title", "subject", "snippet", "description", "text"):
         if isinstance(record.get(name), str):
             return str(record[name])
-    told = (v for k, v in record.items() if isinstance(v, str) and k not in (entity.id_field, "status"))
-    return next(told, None)
+    for name, value in record.items():
+        if isinstance(value, str) and name not in (entity.id_field, "status") and value.isalpha():
+            return value
+    return None
 
 
 def _existing(domain: Domain, entities: dict[str, dict[str, Record]], name: str) -> Record | None:
@@ -270,7 +280,11 @@ def _arguments(
     fresh = make_person(draw, setting.locale) if info.kind == "write" else person
     lines = 1 + draw.below(2)
     for param in info.params:
-        if not param.required and not (info.mode in ("create", "find") and draw.below(3) == 0 and not param.entity):
+        if (
+            not param.required
+            and param.name != info.key
+            and not (info.mode in ("create", "find") and draw.below(3) == 0 and not param.entity)
+        ):
             continue
         if param.name == info.key and record is not None:
             entity = domain.entities[param.entity or ""]
@@ -306,6 +320,9 @@ def _arguments(
         if value is None:
             schema = {"x-root": info.tool.parameters, **param.schema}
             for _ in range(6):
+                if info.mode == "list" and param.name.startswith(_SPAN_NAMES) and param.name.endswith("date"):
+                    value = day(draw, past=True)  # what is listed has been
+                    break
                 value = value_for(param.name, schema, draw, fresh, info.entity)
                 if record is None or info.mode != "change" or record.get(param.name) != value:
                     break  # a change to what is there already would be none
@@ -339,10 +356,12 @@ def _in_order(arguments: dict[str, Any]) -> None:
             if other == name or not isinstance(first, str) or not isinstance(last, str) or not _DATED.match(first):
                 continue
             clock = _DATED.match(first)
-            if clock and clock[2]:
+            if clock and clock[2] and clock[1]:
                 arguments[other] = f"{first[: clock.start(2)]}{int(clock[2]) + 1:02}{first[clock.end(2) :]}"
             elif last < first:
                 arguments[name], arguments[other] = last, first
+            elif last == first and not (clock and clock[1]):
+                arguments[other] = f"{int(first[:2]) + 1:02}{first[2:]}"
 
 
 # -- world states ---------------------------------------------------------------------------------------------

@@ -43,6 +43,9 @@ _TEAMS = ("sales", "support", "finance", "marketing", "research", "logistics", "
 _COMPANIES = ("Northfield Trading", "Harbor Supplies", "Cedar & Sons", "Lakeside Foods", "Brightway", "Oakridge Tools")
 _SONGS = ("Morning Light", "Paper Boats", "Long Way Home", "City of Glass", "Slow River", "Northern Skies")
 _FILMS = ("The Quiet Harbor", "Second Summer", "Glass Mountain", "The Long Platform", "Winter Orchard")
+_COURSES = ("Statistics I", "Spanish for beginners", "First aid", "Web design", "Modern history")
+_SUBJECTS = ("algebra", "chemistry", "Spanish", "statistics", "essay writing")
+_MAILS = ("change of plans", "question about Friday", "short update", "thanks for your help")
 _DISHES = ("lentil soup", "mushroom risotto", "fish tacos", "vegetable curry", "lasagna", "pancakes")
 
 _TITLES: dict[str, Sequence[str]] = {
@@ -55,6 +58,8 @@ _TITLES: dict[str, Sequence[str]] = {
     "repository": _REPOSITORIES, "repo": _REPOSITORIES, "project": _REPOSITORIES, "branch": _BRANCHES,
     "room": _ROOMS, "team": _TEAMS, "department": _TEAMS, "group": _TEAMS, "channel": _TEAMS, "company": _COMPANIES,
     "supplier": _COMPANIES, "vendor": _COMPANIES, "store": _COMPANIES, "restaurant": _COMPANIES, "hotel": _COMPANIES,
+    "course": _COURSES, "class": _COURSES, "tutor": _SUBJECTS, "lesson": _SUBJECTS, "tutoring": _SUBJECTS,
+    "message": _MAILS, "email": _MAILS, "mail": _MAILS, "notification": _MAILS,
     "product": GOODS, "item": GOODS, "order": GOODS, "sku": GOODS,
 }  # fmt: skip
 """Names and titles, by what the record is."""
@@ -73,6 +78,8 @@ _SAID: dict[str, Sequence[str]] = {
     "comment": _REMARKS, "review": ("friendly and quick", "took too long", "exactly as described"),
     "issue": _REPORTS, "bug": _REPORTS, "incident": _REPORTS, "request": ("ready for review", "small fix, no risk"),
     "meeting": ("agenda follows", "please bring your notes"), "event": ("agenda follows", "please bring your notes"),
+    "transaction": ("I don't recognise this charge", "I was charged twice", "the amount is wrong"),
+    "charge": ("I don't recognise this charge", "I was charged twice", "the amount is wrong"),
     "document": ("first draft", "final version"), "page": ("first draft", "final version"),
 }  # fmt: skip
 """What people write into bodies and comments, by what the record is."""
@@ -110,8 +117,7 @@ _WORDS: dict[str, Sequence[str]] = {
     "symbol": ("AAPL", "MSFT", "KO", "IBM", "AMZN", "NKE"), "ticker": ("AAPL", "MSFT", "KO", "IBM", "AMZN", "NKE"),
     "skill": ("welding", "bookkeeping", "first aid"), "role": ("viewer", "editor", "manager"),
     "position": ("nurse", "electrician", "data analyst"), "job": ("nurse", "electrician", "data analyst"),
-    "course": ("Statistics I", "Spanish for beginners", "First aid", "Web design"),
-    "class": ("Statistics I", "Spanish for beginners", "First aid"), "room": _ROOMS, "venue": _ROOMS, "office": _ROOMS,
+    "course": _COURSES, "class": _COURSES, "room": _ROOMS, "venue": _ROOMS, "office": _ROOMS,
     "building": ("north building", "main building", "annex"), "zone": ("north", "south", "east", "west"),
     "region": ("Midwest", "New England", "Pacific Northwest", "Gulf Coast"), "area": ("downtown", "the north side"),
     "plan": ("basic", "standard", "premium"), "tier": ("basic", "standard", "premium"),
@@ -123,6 +129,7 @@ _WORDS: dict[str, Sequence[str]] = {
     "sku": ("LMP-204", "BTL-118", "KTL-332"), "warehouse": ("Reno", "Dayton", "Tulsa"),
     "visibility": ("private", "public"),
     "finding": ("within the normal range", "slightly raised", "nothing unusual"),
+    "semester": ("Fall 2024", "Spring 2025"), "term": ("Fall 2024", "Spring 2025"),
     "answer": ("yes", "no"), "feedback": ("friendly and quick", "took too long"),
 }  # fmt: skip
 _BEFORE: dict[str, Mapping[str, Sequence[str]]] = {
@@ -150,8 +157,12 @@ _NUMBERS: dict[str, tuple[int, ...]] = {
     "size": (10, 20, 50), "page": (1, 2, 3), "weight": (2, 5, 8, 12, 20), "kg": (2, 5, 8, 12, 20),
     "km": (5, 10, 25, 50), "miles": (5, 10, 25, 50), "radius": (5, 10, 25, 50), "priority": (1, 2, 3),
     "temperature": (18, 19, 20, 21, 22), "brightness": (20, 40, 60, 80), "volume": (20, 30, 40, 60),
+    "degrees": (18, 19, 20, 21, 22), "usage": (12, 18, 24, 31), "points": (120, 250, 400), "score": (62, 71, 84),
     "months": (1, 3, 6, 12), "weeks": (1, 2, 3, 4), "seconds": (10, 30, 60), "level": (1, 2, 3),
 }  # fmt: skip
+
+
+_LIMITS = (100, 200, 300, 500)
 
 
 def word_for(words: Sequence[str], about: str, draw: Draw) -> str | None:
@@ -193,7 +204,7 @@ def plain_word(draw: Draw) -> str:
 def number_for(words: Sequence[str], low: float | None, high: float | None, draw: Draw) -> int | None:
     """Return a round number that people would give for a field, within bounds, or `None` when its name says nothing."""
     for word in reversed(words):
-        pool = _NUMBERS.get(word)
+        pool = _LIMITS if word == "limit" and len(words) > 1 and words[0] != "page" else _NUMBERS.get(word)
         if pool is not None:
             fit = [n for n in pool if (low is None or n >= low) and (high is None or n <= high)]
             return draw.choice(fit) if fit else None

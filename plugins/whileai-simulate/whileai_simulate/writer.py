@@ -37,10 +37,11 @@ __all__ = ["OfflineWriter", "task_of", "word_scene"]
 _MONEY = frozenset(
     ["pay", "payment", "refund", "return", "exchange", "cancel", "purchase", "invoice", "bill", "charge", "book"]
 )
+_MONEY_BACK = frozenset(["refund", "return", "cancel"])
 _FINISHED = re.compile(r"settled|finished already|done this already")
 _AGREED = re.compile(r"already|agreed|approved|settled|finished")
 _APP = re.compile(r"\b(app|website|page)\b")
-_THESE = re.compile(r"\bthese are\b")
+_THESE = re.compile(r"\bthese are\b|by the way")
 _SHORT = re.compile(r" (on|in|of|to) my .*$")
 _OF_A_RECORD = re.compile(r"\{do\}, and share|internal you|right details|everybody else")
 _UNITS = {"minutes": "minutes", "hours": "hours", "days": "days", "weeks": "weeks", "months": "months", "mg": "mg",
@@ -122,9 +123,10 @@ def task_of(setting: Setting, scene: Scene, prompt: str, lineage: Mapping[str, A
 def _details(target: Target, draw: Draw) -> str:
     """Return sentences with every argument that the ask must tell."""
     told = [(p, v) for p, v in target.details if v not in ("", None)]
+    told = [(p, v) for p, v in told if v != ASK]
     if target.info.mode == "generic":
-        if target.info.kind != "read":
-            return ""
+        if target.info.kind == "generic" and words_of(target.info.name)[0] in ("calculate", "compute", "evaluate"):
+            return ""  # the sum stands in the wish
         spoken = next((p for p, v in told if is_spoken_in(p, v)), None)
         told = [(p, v) for p, v in told if p is not spoken]
     parts: list[str] = []
@@ -145,6 +147,12 @@ def _details(target: Target, draw: Draw) -> str:
         parts.append(
             f"{draw.choice(('My name is', 'The name is', 'It is under'))} {names['first_name']} {names['last_name']}."
         )
+    ways = {p.name: (p, v) for p, v in told}
+    for name, (start, value) in ways.items():
+        end = ways.get(f"to_{name[5:]}") if name.startswith("from_") else None
+        if end is not None:
+            parts.append(f"From {_spoken(value)} to {_spoken(end[1])}.")
+            told = [pair for pair in told if pair[0] is not start and pair[0] is not end[0]]
     parts += [_one_detail(param, value, draw) for param, value in told]
     return " ".join(p for p in parts if p)
 
@@ -167,7 +175,8 @@ def _spoken(value: Any) -> str:
     return str(value)
 
 
-_LEADS = {"dob": "born ", "birth_date": "born ", "date": "on ", "time": "at ", "amount": "for ",
+_PLACED = frozenset(ADDRESS_FIELDS)
+_LEADS = {"day": "", "dob": "born ", "birth_date": "born ", "date": "on ", "time": "at ", "amount": "for ",
           "quantity": "quantity "}  # fmt: skip
 
 
@@ -184,7 +193,7 @@ def _spoken_object(value: Mapping[str, Any]) -> str:
         head = str(rest.pop(ids[0]))
     parts = [head] if head else []
     for key, inner in rest.items():
-        parts.append(f"{_LEADS.get(key) or f'{label(key)} '}{_spoken(inner)}")
+        parts.append(f"{_LEADS.get(key, f'{label(key)} ')}{_spoken(inner)}")
     if rest.keys() <= {"date", "time"} and not head:
         return " ".join(parts).removeprefix("on ")
     if rest.keys() <= {"date", "time"} or (len(parts) == 2 and parts[1].startswith(("on ", "for "))):
@@ -221,7 +230,7 @@ def _one_detail(param: Param, value: Any, draw: Draw) -> str:
         return f"{_capital(name)}: {shown}."
     if "payment" in words:
         return draw.choice(("The {n} is {t}.", "{N}: {t}.", "Please use {t} as the {n}.")).format(
-            n=name if last != "payment" else "payment method", N=_capital(name), t=shown
+            n="payment method" if name == "payment" else name, N=_capital(name), t=shown
         )
     return draw.choice(("The {n} is {t}.", "{N}: {t}.")).format(n=name, N=_capital(name), t=shown)
 
@@ -231,7 +240,7 @@ def _by_type(param: Param, value: Any, name: str, text: str, words: Sequence[str
     if isinstance(value, list) and value and not param.entity:
         return f"{_capital(_list_name(param, value, name))}: {text}."
     if isinstance(value, Mapping):
-        return f"{_capital(name)}: {text}."
+        return f"{_capital(name)}: {_place(value) if _PLACED.issuperset(value) else text}."
     if isinstance(value, bool):
         if words[0] in _TOLD and len(words) > 1:
             return f"Please {name}." if value else f"Please don't {name}."
@@ -284,8 +293,7 @@ def _identity(scene: Scene, setting: Setting, draw: Draw) -> str:
         values = ", ".join(f"{label(f)} {sent[f]}" for f in scene.found_by if f not in ("first_name", "last_name"))
         name = f"{person['first_name']} {person['last_name']}"
         return f"I'm {name}{', ' + values if values else ''}."
-    first = scene.targets[0].info
-    if first.mode == "find" and first.entity == domain.person:
+    if any(t.info.mode == "find" and t.info.entity == domain.person for t in scene.targets):
         return ""  # who asks for an ID does not tell it
     for target in scene.targets:
         for param in target.info.params:
@@ -351,9 +359,8 @@ def _second_wish(domain: Domain, scene: Scene, stance: str, draw: Draw) -> list[
     """Return the sentences of the second wish; the thing that was just named is not named again."""
     first, second = scene.targets
     also, thing = wish_of(domain, second, draw, scene), thing_of(domain, second)
-    if second.record is first.record and first.info.mode in ("get", "change") and also.endswith(f" {thing}"):
-        verb = also.removesuffix(f" {thing}")
-        also = f"{verb.removesuffix(' up')} it up" if verb.endswith(" up") else f"{verb} it"
+    if second.record is first.record and first.info.mode in ("get", "change", "create") and also.endswith(f" {thing}"):
+        also = _with_it(also.removesuffix(f" {thing}"))
         lead = draw.choice(("When that's done, please", "Afterwards, please"))
         return [f"{lead} {also} once more." if first.info.kind == "read" else f"{lead} {also}."]
     lead = draw.choice(("And then please", "After that, please", "Also, please"))
@@ -426,7 +433,7 @@ def _body(domain: Domain, scene: Scene, target: Target, stance: str, wants: str,
         frames = [f for f in frames if "too late" not in f]
     if domain.person is None and not _MONEY & set(words_of(target.info.name)):
         frames = [f for f in frames if "compensation" not in f]
-    if target.entity == domain.person:
+    if target.entity == domain.person or target.entity in CATALOG:
         frames = [f for f in frames if not f.startswith("any news")]
     if target.entity in CATALOG or target.info.mode == "list":
         frames = [f for f in frames if "{ref_else" not in f]  # what the shop sells belongs to nobody
@@ -460,7 +467,13 @@ def _short(do: str, ref: str) -> str:
     if not do.endswith(f" {ref}"):
         return _SHORT.sub("", do)
     before = do.removesuffix(f" {ref}")
-    return before.rpartition(" ")[0] if before.endswith((" on", " in", " of")) else f"{before} it"
+    return before.rpartition(" ")[0] if before.endswith((" on", " in", " of")) else _with_it(before)
+
+
+def _with_it(verb: str) -> str:
+    """Return a verb with the thing that was just named: cancel it; look it up."""
+    head, space, last = verb.rpartition(" ")
+    return f"{head} it {last}" if space and last == "up" else f"{verb} it"
 
 
 def _account(target: Target) -> str:
@@ -485,7 +498,7 @@ def _rule_hint(setting: Setting, scene: Scene, draw: Draw) -> str:
         "record": info.mode in ("get", "change") and entity is not None and entity.owner is not None,
         "undecided": info.kind == "write" and scene.axes.get("stance") in ("unsure", "exploratory", "ambiguous"),
         "tool": info.mode != "generic",
-        "money": money,
+        "money": bool(_MONEY_BACK & set(words_of(info.name))),
         "owned": entity is not None and (entity.owner is not None or entity.name == domain.person),
     }
     for pattern, scope, sentences in phrases.RULE_HINTS:
