@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -10,14 +11,13 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import traceback
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
+from whileai_kernel.testing import ModelServer, Reply, Request, completion_body
 from whileai_litellm import LiteLLMModel, ModelError, from_spec
 
 pytest.importorskip("litellm", reason="litellm is not installed: pip install 'whileai-litellm[litellm]'")
@@ -26,79 +26,12 @@ pytestmark = pytest.mark.integration
 
 KEY = "sk-very-secret-4217"
 ASK = [{"role": "user", "content": "Where is order A-17?"}]
-Answer = tuple[int, dict[str, str], Any] | str
-
-
-def completion(text: str = "Shipped.", **choice: Any) -> dict[str, Any]:
-    message = {"role": "assistant", "content": text, **choice.pop("message", {})}
-    return {
-        "id": "x",
-        "object": "chat.completion",
-        "created": 1,
-        "model": "served",
-        "choices": [{"index": 0, "message": message, "finish_reason": "stop", **choice}],
-        "usage": {"prompt_tokens": 10, "completion_tokens": 4, "total_tokens": 14},
-    }
-
-
-class Server:
-    """A scripted server: `script(n, body)` gives the n-th answer (from 0); text cuts the stream after it."""
-
-    def __init__(self, script: Callable[[int, dict[str, Any]], Answer]) -> None:
-        self.requests: list[dict[str, Any]] = []
-        self.times: list[float] = []
-        self.keys: list[str | None] = []
-        lock = threading.Lock()
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                with lock:
-                    n = len(server.requests)
-                    server.requests.append(body)
-                    server.times.append(time.monotonic())
-                    server.keys.append(self.headers["authorization"])
-                answer = script(n, body)
-                if isinstance(answer, str):
-                    self.send_response(200)
-                    self.send_header("content-length", "1000")
-                    self.end_headers()
-                    self.wfile.write(answer.encode())
-                    self.close_connection = True
-                    return
-                status, headers, payload = answer
-                raw = payload.encode() if isinstance(payload, str) else json.dumps(payload).encode()
-                self.send_response(status)
-                for name, value in {"content-type": "application/json", **headers}.items():
-                    self.send_header(name, value)
-                self.send_header("content-length", str(len(raw)))
-                self.end_headers()
-                self.wfile.write(raw)
-
-            def log_message(self, *args: Any) -> None:
-                return
-
-        self.httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.httpd.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.httpd.server_port}/v1"
-        threading.Thread(target=self.httpd.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[[Callable[[int, dict[str, Any]], Answer]], Server]]:
-    made: list[Server] = []
-
-    def start(script: Callable[[int, dict[str, Any]], Answer]) -> Server:
-        made.append(Server(script))
-        return made[-1]
-
-    yield start
-    for server in made:
-        server.httpd.shutdown()
-        server.httpd.server_close()
+def serve() -> Iterator[Callable[[Callable[[Request], Any]], ModelServer]]:
+    with contextlib.ExitStack() as stack:
+        yield lambda answer: stack.enter_context(ModelServer(answer))
 
 
 @pytest.fixture(autouse=True)
@@ -113,7 +46,7 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 def at(request: pytest.FixtureRequest) -> Callable[..., LiteLLMModel]:
     """Makes a model of a server, over both of litellm's transports."""
 
-    def make(server: Server, **options: Any) -> LiteLLMModel:
+    def make(server: ModelServer, **options: Any) -> LiteLLMModel:
         given = {"base_url": server.url, "api_key": KEY, "retries": 3, **options}
         return from_spec(f"litellm:{request.param}", **given)
 
@@ -128,21 +61,21 @@ def test_a_reply_with_everything(serve: Any, at: Any) -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "get", "arguments": '{"k":1}'}}
     logprobs = {"content": [{"token": "x", "bytes": [120], "logprob": -0.1, "top_logprobs": []}]}
     message = {"content": None, "tool_calls": [call], "reasoning_content": "look it up"}
-    reply = completion("", message=message, finish_reason="tool_calls", logprobs=logprobs)
-    server = serve(lambda n, body: (200, {}, reply))
+    reply = completion_body(message, logprobs=logprobs)
+    server = serve(lambda request: reply)
     got = run(at(server, price=(1.0, 2.0)), (), {"max_tokens": 7, "temperature": 0.5})
     assert got.message == {"role": "assistant", "content": "", "tool_calls": [call], "reasoning_content": "look it up"}
     assert (got.finish_reason, got.attempts) == ("tool_calls", 1)
     assert (got.usage["prompt_tokens"], got.usage["completion_tokens"]) == (10, 4)
     assert got.cost_usd == pytest.approx(18e-6)
     assert got.logprobs[0]["logprob"] == -0.1
-    assert server.keys == [f"Bearer {KEY}"]
-    assert (server.requests[0]["max_tokens"], server.requests[0]["temperature"]) == (7, 0.5)
+    assert [r.headers["authorization"] for r in server.requests] == [f"Bearer {KEY}"]
+    assert (server.requests[0].body["max_tokens"], server.requests[0].body["temperature"]) == (7, 0.5)
     json.dumps(got.message)
 
 
 def test_an_unknown_price_is_unknown_and_no_error(serve: Any, at: Any) -> None:
-    model = at(serve(lambda n, body: (200, {}, completion())))
+    model = at(serve(lambda request: "Shipped."))
     assert run(model).cost_usd is None
     assert model.price is None
 
@@ -168,7 +101,7 @@ def test_a_known_price_is_read_from_the_bundled_map_without_the_network() -> Non
 def test_what_will_not_get_better_is_asked_once(
     serve: Any, at: Any, status: int, error: dict[str, str], kind: str
 ) -> None:
-    server = serve(lambda n, body: (status, {}, {"error": error}))
+    server = serve(lambda request: Reply(status, {"error": error}))
     with pytest.raises(ModelError) as caught:
         run(at(server))
     assert (len(server.requests), caught.value.kind, caught.value.attempts) == (1, kind, 1)
@@ -178,7 +111,7 @@ def test_what_will_not_get_better_is_asked_once(
 
 @pytest.mark.parametrize(("status", "kind"), [(429, "rate_limited"), (500, "server"), (503, "server"), (529, "server")])
 def test_what_may_get_better_costs_exactly_retries_plus_one(serve: Any, at: Any, status: int, kind: str) -> None:
-    server = serve(lambda n, body: (status, {}, {"error": {"message": "later"}}))
+    server = serve(lambda request: Reply(status, {"error": {"message": "later"}}))
     with pytest.raises(ModelError) as caught:
         run(at(server))
     assert (len(server.requests), caught.value.attempts) == (4, 4)
@@ -187,19 +120,21 @@ def test_what_may_get_better_costs_exactly_retries_plus_one(serve: Any, at: Any,
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 529])
 def test_a_server_that_recovers(serve: Any, at: Any, status: int) -> None:
-    server = serve(lambda n, body: (status, {}, "oops") if n < 2 else (200, {}, completion()))
+    server = serve(lambda request: Reply(status, "oops") if request.number < 2 else "Shipped.")
     assert run(at(server)).attempts == len(server.requests) == 3
 
 
 @pytest.mark.parametrize("header", [{"retry-after": "0.2"}, {"retry-after-ms": "200"}])
 def test_retry_after_is_waited_for(serve: Any, at: Any, header: dict[str, str]) -> None:
-    server = serve(lambda n, body: (429, header, {"error": {"message": "x"}}) if n == 0 else (200, {}, completion()))
+    server = serve(
+        lambda request: Reply(429, {"error": {"message": "x"}}, header) if request.number == 0 else "Shipped."
+    )
     assert run(at(server)).attempts == 2
-    assert server.times[1] - server.times[0] >= 0.2
+    assert server.requests[1].at_s - server.requests[0].at_s >= 0.2
 
 
 def test_retry_after_beyond_the_deadline_fails_now(serve: Any, at: Any) -> None:
-    server = serve(lambda n, body: (429, {"retry-after": "3600"}, {"error": {"message": "x"}}))
+    server = serve(lambda request: Reply(429, {"error": {"message": "x"}}, {"retry-after": "3600"}))
     with pytest.raises(ModelError) as caught:
         run(at(server, deadline_s=30.0))
     assert (caught.value.kind, len(server.requests), caught.value.retry_after) == ("rate_limited", 1, 3600)
@@ -221,14 +156,14 @@ def test_retry_after_beyond_the_deadline_fails_now(serve: Any, at: Any) -> None:
     ],
 )
 def test_a_malformed_reply_is_retried_and_then_said(serve: Any, at: Any, payload: Any) -> None:
-    server = serve(lambda n, body: (200, {}, payload))
+    server = serve(lambda request: Reply(body=payload))
     with pytest.raises(ModelError) as caught:
         run(at(server))
     assert (caught.value.kind, len(server.requests), caught.value.attempts) == ("malformed", 4, 4)
 
 
 def test_a_cut_stream_is_retried(serve: Any, at: Any) -> None:
-    server = serve(lambda n, body: '{"choices": [{"mess' if n < 1 else (200, {}, completion()))
+    server = serve(lambda request: Reply(body='{"choices": [{"mess', cut=True) if request.number < 1 else "Shipped.")
     assert run(at(server)).attempts == len(server.requests) == 2
 
 
@@ -237,19 +172,19 @@ def test_nobody_listens(at: Any, serve: Any) -> None:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
     with pytest.raises(ModelError) as caught:
-        run(at(serve(lambda n, body: (200, {}, completion())), base_url=url, retries=1))
+        run(at(serve(lambda request: "Shipped."), base_url=url, retries=1))
     assert (caught.value.kind, caught.value.attempts) == ("connection", 2)
 
 
 def test_the_deadline_holds(serve: Any, at: Any) -> None:
     release = threading.Event()
 
-    def slow(n: int, body: dict[str, Any]) -> Answer:
+    def slow(request: Request) -> str:
         release.wait(10)
-        return 200, {}, completion()
+        return "Shipped."
 
     server = serve(slow)
-    run(at(serve(lambda n, body: (200, {}, completion()))))  # what litellm imports on its first call
+    run(at(serve(lambda request: "Shipped.")))  # what litellm imports on its first call
     with pytest.raises(ModelError) as caught:
         run(at(server, deadline_s=0.3))
     release.set()
@@ -257,7 +192,7 @@ def test_the_deadline_holds(serve: Any, at: Any) -> None:
 
 
 def test_a_wrong_key_stops_a_run_early(serve: Any, at: Any) -> None:
-    server = serve(lambda n, body: (401, {}, {"error": {"message": "bad key"}}))
+    server = serve(lambda request: Reply(401, {"error": {"message": "bad key"}}))
     model = at(server, concurrency=8)
 
     async def all_of_them() -> list[Any]:
@@ -274,7 +209,7 @@ def test_wrong_tool_calls_are_kept_for_the_engine_to_answer(serve: Any, at: Any)
         {"function": {"name": "get", "arguments": {"k": 1}}},
         {"id": "", "type": "function", "function": {"name": "nobody", "arguments": "{oops"}},
     ]
-    server = serve(lambda n, body: (200, {}, completion("", message={"tool_calls": calls})))
+    server = serve(lambda request: completion_body({"content": "", "tool_calls": calls}, finish_reason="stop"))
     got = run(at(server)).message["tool_calls"]
     assert [(c["function"]["name"], c["function"]["arguments"]) for c in got] == [
         ("get", '{"k": 1}'),
@@ -285,12 +220,12 @@ def test_wrong_tool_calls_are_kept_for_the_engine_to_answer(serve: Any, at: Any)
 
 def test_the_key_is_nowhere(serve: Any, at: Any, caplog: pytest.LogCaptureFixture, capfd: Any) -> None:
     caplog.set_level(logging.INFO)
-    server = serve(lambda n, body: (400, {}, {"error": {"message": f"you sent Bearer {KEY}"}}))
+    server = serve(lambda request: Reply(400, {"error": {"message": f"you sent Bearer {KEY}"}}))
     model = at(server)
     with pytest.raises(ModelError) as caught:
         run(model)
     texts = [repr(model), str(vars(model)), str(caught.value), "".join(traceback.format_exception(caught.value))]
-    good = at(serve(lambda n, body: (200, {}, completion(f"echo {KEY}"))))
+    good = at(serve(lambda request: f"echo {KEY}"))
     texts += [str(run(good)), caplog.text, *capfd.readouterr()]
     for text in texts:
         assert KEY not in text, text[:300]
@@ -323,7 +258,7 @@ def test_a_missing_key_of_any_provider_is_found_before_the_first_request(monkeyp
 
 
 def test_one_object_serves_several_loops(serve: Any, at: Any) -> None:
-    model = at(serve(lambda n, body: (200, {}, completion())))
+    model = at(serve(lambda request: "Shipped."))
     assert [run(model).attempts for _ in range(3)] == [1, 1, 1]
 
 
@@ -341,7 +276,9 @@ def test_a_provider_with_a_wire_format_of_its_own(serve: Any) -> None:
         "usage": {"input_tokens": 10, "output_tokens": 4},
     }
     slow = {"type": "error", "error": {"type": "rate_limit_error", "message": "slow down"}}
-    server = serve(lambda n, body: (429, {"retry-after": "0.05"}, slow) if n == 0 else (200, {}, reply))
+    server = serve(
+        lambda request: Reply(429, slow, {"retry-after": "0.05"}) if request.number == 0 else Reply(body=reply)
+    )
     model = from_spec("anthropic:claude-sonnet-4-5", api_key=KEY, base_url=server.url.removesuffix("/v1"))
     tool = {"type": "function", "function": {"name": "get", "parameters": {"type": "object", "properties": {}}}}
     got = run(model, [tool], {"max_tokens": 9})
@@ -350,4 +287,4 @@ def test_a_provider_with_a_wire_format_of_its_own(serve: Any) -> None:
     assert json.loads(got.message["tool_calls"][0]["function"]["arguments"]) == {"k": 1}
     assert (got.usage["prompt_tokens"], got.usage["completion_tokens"]) == (10, 4)
     assert got.cost_usd is not None  # the bundled map knows this one
-    assert server.requests[1]["max_tokens"] == 9
+    assert server.requests[1].body["max_tokens"] == 9

@@ -3,101 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import contextlib
 import logging
 import pickle
 import threading
-import time
 import traceback
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
 from whileai_kernel.errors import ParameterError, SettingsError
 from whileai_kernel.registry import resolve
+from whileai_kernel.testing import ModelServer, Reply, Request, completion_body
 from whileai_openai import BudgetError, Cached, Ceilings, ChatModel, Metered, ModelError, from_spec
 
 KEY = "sk-very-secret-4217"
 ASK = [{"role": "user", "content": "Where is order A-17?"}]
 
 
-def completion(text: str = "Shipped.", **choice: Any) -> dict[str, Any]:
-    message = {"role": "assistant", "content": text, **choice.pop("message", {})}
-    return {
-        "model": "served",
-        "choices": [{"index": 0, "message": message, "finish_reason": "stop", **choice}],
-        "usage": {"prompt_tokens": 10, "completion_tokens": 4, "total_tokens": 14},
-    }
-
-
-Answer = tuple[int, dict[str, str], Any]
-
-
-class Server:
-    """A scripted server: `script(n, body)` gives the n-th answer (from 0)."""
-
-    def __init__(self, script: Callable[[int, dict[str, Any]], Answer | str]) -> None:
-        self.requests: list[dict[str, Any]] = []
-        self.times: list[float] = []
-        self.headers: list[dict[str, str]] = []
-        self.in_flight = self.most = 0
-        lock = threading.Lock()
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                with lock:
-                    n = len(server.requests)
-                    server.requests.append(body)
-                    server.times.append(time.monotonic())
-                    server.headers.append(dict(self.headers))
-                    server.in_flight += 1
-                    server.most = max(server.most, server.in_flight)
-                answer = script(n, body)
-                with lock:
-                    server.in_flight -= 1
-                if isinstance(answer, str):  # cut the stream in the middle of the body
-                    self.send_response(200)
-                    self.send_header("content-length", "1000")
-                    self.end_headers()
-                    self.wfile.write(answer.encode())
-                    self.close_connection = True
-                    return
-                status, headers, payload = answer
-                raw = payload.encode() if isinstance(payload, str) else json.dumps(payload).encode()
-                self.send_response(status)
-                for name, value in {"content-type": "application/json", **headers}.items():
-                    self.send_header(name, value)
-                self.send_header("content-length", str(len(raw)))
-                self.end_headers()
-                self.wfile.write(raw)
-
-            def log_message(self, *args: Any) -> None:
-                return
-
-        self.httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.httpd.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.httpd.server_port}/v1"
-        threading.Thread(target=self.httpd.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-
-
 @pytest.fixture
-def serve() -> Iterator[Callable[[Callable[[int, dict[str, Any]], Answer | str]], Server]]:
-    made: list[Server] = []
-
-    def start(script: Callable[[int, dict[str, Any]], Answer | str]) -> Server:
-        made.append(Server(script))
-        return made[-1]
-
-    yield start
-    for server in made:
-        server.httpd.shutdown()
-        server.httpd.server_close()
+def serve() -> Iterator[Callable[[Callable[[Request], Any]], ModelServer]]:
+    with contextlib.ExitStack() as stack:
+        yield lambda answer: stack.enter_context(ModelServer(answer))
 
 
 @pytest.fixture(autouse=True)
@@ -121,20 +49,18 @@ def run(model: Any, *args: Any, **kwargs: Any) -> Any:
     return asyncio.run(once())
 
 
-def model_at(server: Server, **options: Any) -> ChatModel:
+def model_at(server: ModelServer, **options: Any) -> ChatModel:
     return ChatModel("m", base_url=server.url, **{"api_key": KEY, "retries": 3, **options})
 
 
 def test_a_reply_with_everything(serve: Any) -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "get", "arguments": '{"k":1}'}}
-    reply = completion(
-        "",
-        message={"content": None, "tool_calls": [call], "reasoning_content": "look it up"},
-        finish_reason="tool_calls",
+    reply = completion_body(
+        {"content": None, "tool_calls": [call], "reasoning_content": "look it up"},
         logprobs={"content": [{"token": "x", "logprob": -0.1}]},
         token_ids=[5, 6],
     )
-    server = serve(lambda n, body: (200, {}, {**reply, "prompt_token_ids": [1, 2, 3]}))
+    server = serve(lambda request: {**reply, "prompt_token_ids": [1, 2, 3]})
     got = run(model_at(server, price=(1.0, 2.0)))
     assert got.message == {"role": "assistant", "content": "", "tool_calls": [call], "reasoning_content": "look it up"}
     assert (got.finish_reason, got.model, got.attempts) == ("tool_calls", "served", 1)
@@ -142,15 +68,15 @@ def test_a_reply_with_everything(serve: Any) -> None:
     assert got.cost_usd == pytest.approx((10 * 1.0 + 4 * 2.0) / 1e6)
     assert got.logprobs == [{"token": "x", "logprob": -0.1}]
     assert (got.prompt_ids, got.completion_ids) == ([1, 2, 3], [5, 6])
-    assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+    assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
 
 
 def test_unknown_price_is_unknown(serve: Any) -> None:
-    assert run(model_at(serve(lambda n, body: (200, {}, completion())))).cost_usd is None
+    assert run(model_at(serve(lambda request: "Shipped."))).cost_usd is None
 
 
 def test_what_is_sent(serve: Any) -> None:
-    server = serve(lambda n, body: (200, {}, completion()))
+    server = serve(lambda request: "Shipped.")
     tool = {"type": "function", "function": {"name": "get", "parameters": {"type": "object"}}, "x-kind": "read"}
     messages = [
         {"role": "user", "content": "q"},
@@ -162,7 +88,7 @@ def test_what_is_sent(serve: Any) -> None:
     run(model_at(server, max_tokens_key="max_completion_tokens", structured="json_schema",
                  sampling={"temperature": 0.5, "seed": None}),
         messages, [tool], {"max_tokens": 7}, schema=schema)  # fmt: skip
-    body = server.requests[0]
+    body = server.requests[0].body
     assert body["tools"] == [{"type": "function", "function": {"name": "get", "parameters": {"type": "object"}}}]
     assert body["messages"][1] == {
         "role": "assistant",
@@ -177,7 +103,7 @@ def test_what_is_sent(serve: Any) -> None:
 
 
 def test_always_429_costs_exactly_retries_plus_one(serve: Any) -> None:
-    server = serve(lambda n, body: (429, {}, {"error": {"message": "slow down"}}))
+    server = serve(lambda request: Reply(429, {"error": {"message": "slow down"}}))
     with pytest.raises(ModelError, match="429") as caught:
         run(model_at(server))
     assert len(server.requests) == 4
@@ -200,7 +126,7 @@ def test_always_429_costs_exactly_retries_plus_one(serve: Any) -> None:
     ],
 )
 def test_what_will_not_get_better_is_asked_once(serve: Any, status: int, error: dict[str, str], kind: str) -> None:
-    server = serve(lambda n, body: (status, {}, {"error": error}))
+    server = serve(lambda request: Reply(status, {"error": error}))
     with pytest.raises(ModelError) as caught:
         run(model_at(server))
     assert len(server.requests) == 1
@@ -210,20 +136,20 @@ def test_what_will_not_get_better_is_asked_once(serve: Any, status: int, error: 
 
 @pytest.mark.parametrize("status", [408, 500, 502, 503, 504, 529])
 def test_a_server_that_recovers(serve: Any, status: int) -> None:
-    server = serve(lambda n, body: (status, {}, "oops") if n < 2 else (200, {}, completion()))
+    server = serve(lambda request: Reply(status, "oops") if request.number < 2 else "Shipped.")
     assert run(model_at(server)).attempts == 3
     assert len(server.requests) == 3
 
 
 @pytest.mark.parametrize("header", [{"retry-after": "0.2"}, {"retry-after-ms": "200"}])
 def test_retry_after_is_waited_for(serve: Any, header: dict[str, str]) -> None:
-    server = serve(lambda n, body: (429, header, {}) if n == 0 else (200, {}, completion()))
+    server = serve(lambda request: Reply(429, {}, header) if request.number == 0 else "Shipped.")
     assert run(model_at(server)).attempts == 2
-    assert server.times[1] - server.times[0] >= 0.2
+    assert server.requests[1].at_s - server.requests[0].at_s >= 0.2
 
 
 def test_retry_after_beyond_the_deadline_fails_now(serve: Any) -> None:
-    server = serve(lambda n, body: (429, {"retry-after": "3600"}, {}))
+    server = serve(lambda request: Reply(429, {}, {"retry-after": "3600"}))
     with pytest.raises(ModelError) as caught:
         run(model_at(server, deadline_s=30.0))
     assert (caught.value.kind, len(server.requests)) == ("rate_limited", 1)
@@ -231,7 +157,7 @@ def test_retry_after_beyond_the_deadline_fails_now(serve: Any) -> None:
 
 
 def test_an_unreadable_retry_after_is_as_good_as_none(serve: Any) -> None:
-    server = serve(lambda n, body: (503, {"retry-after": "soon"}, {}) if n == 0 else (200, {}, completion()))
+    server = serve(lambda request: Reply(503, {}, {"retry-after": "soon"}) if request.number == 0 else "Shipped.")
     assert run(model_at(server)).attempts == 2
 
 
@@ -251,14 +177,14 @@ def test_an_unreadable_retry_after_is_as_good_as_none(serve: Any) -> None:
     ],
 )
 def test_a_malformed_reply_is_retried_and_then_said(serve: Any, payload: Any) -> None:
-    server = serve(lambda n, body: (200, {}, payload))
+    server = serve(lambda request: Reply(body=payload))
     with pytest.raises(ModelError) as caught:
         run(model_at(server))
     assert (caught.value.kind, len(server.requests)) == ("malformed", 4)
 
 
 def test_a_cut_stream_is_a_connection_failure(serve: Any) -> None:
-    server = serve(lambda n, body: '{"choices": [{"mess' if n < 1 else (200, {}, completion()))
+    server = serve(lambda request: Reply(body='{"choices": [{"mess', cut=True) if request.number < 1 else "Shipped.")
     assert run(model_at(server)).attempts == 2
 
 
@@ -271,9 +197,9 @@ def test_nobody_listens() -> None:
 def test_the_deadline_holds(serve: Any) -> None:
     release = threading.Event()
 
-    def slow(n: int, body: dict[str, Any]) -> Answer:
+    def slow(request: Request) -> str:
         release.wait(10)
-        return 200, {}, completion()
+        return "Shipped."
 
     server = serve(slow)
     with pytest.raises(ModelError) as caught:
@@ -283,7 +209,7 @@ def test_the_deadline_holds(serve: Any) -> None:
 
 
 def test_a_wrong_key_stops_a_run_early(serve: Any) -> None:
-    server = serve(lambda n, body: (401, {}, {"error": {"message": "bad key"}}))
+    server = serve(lambda request: Reply(401, {"error": {"message": "bad key"}}))
     model = model_at(server, concurrency=16)
 
     async def all_of_them() -> list[Any]:
@@ -298,7 +224,7 @@ def test_a_wrong_key_stops_a_run_early(serve: Any) -> None:
 
 
 def test_concurrency_per_host_is_held(serve: Any) -> None:
-    server = serve(lambda n, body: (200, {}, completion()))
+    server = serve(lambda request: "Shipped.")
     models = [model_at(server, concurrency=3) for _ in range(2)]
 
     async def all_of_them() -> None:
@@ -308,17 +234,17 @@ def test_concurrency_per_host_is_held(serve: Any) -> None:
 
     asyncio.run(all_of_them())
     assert len(server.requests) == 30
-    assert server.most <= 3
+    assert server.most_in_flight <= 3
 
 
 def test_one_object_serves_several_loops(serve: Any) -> None:
-    model = model_at(serve(lambda n, body: (200, {}, completion())))
+    model = model_at(serve(lambda request: "Shipped."))
     assert run(model).attempts == run(model).attempts == 1
 
 
 def test_tool_calls_in_other_shapes(serve: Any) -> None:
     calls = [{"function": {"name": "get", "arguments": {"k": 1}}}, {"name": "get", "arguments": "{}"}]
-    server = serve(lambda n, body: (200, {}, completion("", message={"tool_calls": calls})))
+    server = serve(lambda request: completion_body({"content": "", "tool_calls": calls}, finish_reason="stop"))
     got = run(model_at(server)).message["tool_calls"]
     assert [(c["id"], c["function"]["name"], c["function"]["arguments"]) for c in got] == [
         ("call_0", "get", '{"k": 1}'),
@@ -328,14 +254,14 @@ def test_tool_calls_in_other_shapes(serve: Any) -> None:
 
 def test_the_key_is_nowhere(serve: Any, caplog: pytest.LogCaptureFixture, tmp_path: Any) -> None:
     caplog.set_level(logging.DEBUG)
-    server = serve(lambda n, body: (400, {}, {"error": {"message": f"you sent Bearer {KEY}"}}))
+    server = serve(lambda request: Reply(400, {"error": {"message": f"you sent Bearer {KEY}"}}))
     model = model_at(server)
     texts = [repr(model), str(model), repr(model.key), str(vars(model))]
     with pytest.raises(ModelError) as caught:
         run(model)
     texts += [str(caught.value), repr(caught.value), "".join(traceback.format_exception(caught.value))]
     texts += [repr(pickle.loads(pickle.dumps(caught.value))), caplog.text]
-    good = serve(lambda n, body: (200, {}, completion(f"echo {KEY}")))
+    good = serve(lambda request: f"echo {KEY}")
     cached = Cached(model_at(good), tmp_path / "cache.sqlite")
     texts.append(str(run(cached)))
     cached.close()
@@ -389,7 +315,7 @@ def test_specs_that_are_none(spec: str) -> None:
 
 
 def test_cache_hits_make_no_request_and_repeats_differ(serve: Any, tmp_path: Any) -> None:
-    server = serve(lambda n, body: (200, {}, completion(f"reply {n}")))
+    server = serve(lambda request: f"reply {request.number}")
     path = tmp_path / "cache.sqlite"
 
     async def session(mode: str = "use") -> list[Any]:
@@ -421,7 +347,7 @@ def test_replay_says_what_is_missing(tmp_path: Any) -> None:
 
 
 def test_ledger_counts_what_happened(serve: Any) -> None:
-    server = serve(lambda n, body: (500, {}, "x") if n == 0 else (200, {}, completion()))
+    server = serve(lambda request: Reply(500, "x") if request.number == 0 else "Shipped.")
     metered = Metered(model_at(server, price=(1.0, 1.0)))
     run(metered)
     run(metered)
@@ -438,7 +364,7 @@ def test_ledger_counts_what_happened(serve: Any) -> None:
 
 
 def test_a_ceiling_stops_before_it_is_passed(serve: Any) -> None:
-    server = serve(lambda n, body: (200, {}, completion()))
+    server = serve(lambda request: "Shipped.")
     metered = Metered(model_at(server, retries=0, sampling={"max_tokens": 20}), Ceilings(tokens=100))
     model = metered.inner
 
