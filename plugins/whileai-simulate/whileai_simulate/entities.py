@@ -355,7 +355,7 @@ def _info(tool: Tool, params: tuple[Param, ...], entities: dict[str, EntityType]
     if kind == "read":
         return _read_info(tool, params, keys, head, named, verb, guesses, entities)
     key = keys[0] if keys else None
-    if key and verb in CREATE_VERBS and not key.required and named and key.entity not in named:
+    if key and verb in CREATE_VERBS and not key.required and key.entity not in named:
         key = None  # what is made can do without it
     if verb in CREATE_VERBS and not (key and named and key.entity in named and verb not in ("book", "send", "create")):
         thing = named[-1] if named and (not key or named[-1] != key.entity) else (head[-1] if head else "record")

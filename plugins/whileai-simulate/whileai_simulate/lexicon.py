@@ -146,6 +146,7 @@ _PARTICIPLES = {
     "make": "made", "set": "set", "reset": "reset", "cancel": "cancelled", "return": "returned",
     "ship": "shipped", "refund": "refunded", "book": "booked", "add": "added", "submit": "submitted",
     "log": "logged", "transfer": "transferred", "give": "given", "take": "taken", "withdraw": "withdrawn",
+    "leave": "left", "run": "run", "feed": "fed", "find": "found", "open": "opened", "edit": "edited",
 }  # fmt: skip
 
 
@@ -155,6 +156,8 @@ def participle(verb: str) -> str:
         return _PARTICIPLES[verb]
     if verb.endswith("e"):
         return verb + "d"
+    if len(verb) < 5 and verb[-1] not in "aeiouwxy" and [c in "aeiou" for c in verb[-3:]] == [False, True, False]:
+        return f"{verb}{verb[-1]}ed"  # drop, dropped
     if verb.endswith("y") and verb[-2:-1] not in "aeiou":
         return verb[:-1] + "ied"
     return verb + "ed"

@@ -13,7 +13,6 @@ from whileai_simulate.entities import Domain, Param, ToolInfo
 from whileai_simulate.facts import PLACES
 from whileai_simulate.lexicon import (
     CATALOG,
-    CREATE_VERBS,
     MASS,
     PARTICLES,
     article,
@@ -110,8 +109,8 @@ def wish_of(domain: Domain, target: Target, draw: Draw, scene: Scene) -> str:
         aspect = "payment method"
     if aspect and target.entity == domain.person:
         return f"{spoken} my {aspect}"
-    if target.entity == domain.person and verb in CREATE_VERBS:
-        return f"{spoken} me"
+    if target.entity == domain.person and verb in _OWN:
+        return f"complete my {_OWN[verb]}"
     if aspect:
         return f"{spoken} the {aspect} {'on' if spoken != 'pay' else 'of'} {ref}"
     return f"{spoken} {ref}"
@@ -127,6 +126,8 @@ def _put_into(name: str, entity: str) -> str:
     return f"{article(' '.join(words[:at]))} {words[at]}"
 
 
+_OWN = {"enroll": "enrollment", "register": "registration", "subscribe": "subscription"}
+"""What people do with themselves, as a thing that they and others can complete."""
 _JOINED = {"invite": "to", "add": "to", "send": "for", "post": "on", "attach": "to", "submit": "for", "leave": "on"}
 
 

@@ -15,19 +15,19 @@ from whileai_kernel.protocols import WriteRequest
 from whileai_kernel.rows import content_id
 from whileai_simulate import phrases
 from whileai_simulate.axes import NO_TOOL
+from whileai_simulate.details import capital, details_of
 from whileai_simulate.draw import Draw
-from whileai_simulate.entities import Domain, Param
+from whileai_simulate.entities import Domain
 from whileai_simulate.lexicon import (
-    ADDRESS_FIELDS,
     CATALOG,
     CITIES,
     GOODS,
+    PARTICLES,
     article,
     label,
-    singular,
     words_of,
 )
-from whileai_simulate.naming import file_of, is_spoken_in, other_of, thing_of, wish_of
+from whileai_simulate.naming import file_of, other_of, thing_of, wish_of
 from whileai_simulate.records import make_person
 from whileai_simulate.scenes import ACTING, ASK, Scene, Setting, Target, build_scene
 
@@ -44,12 +44,6 @@ _APP = re.compile(r"\b(app|website|page)\b")
 _THESE = re.compile(r"\bthese are\b|by the way")
 _SHORT = re.compile(r" (on|in|of|to) my .*$")
 _OF_A_RECORD = re.compile(r"\{do\}, and share|internal you|right details|everybody else")
-_UNITS = {"minutes": "minutes", "hours": "hours", "days": "days", "weeks": "weeks", "months": "months", "mg": "mg",
-          "kg": "kg", "km": "km", "miles": "miles", "percent": "percent", "seconds": "seconds"}  # fmt: skip
-_TOLD = frozenset(["notify", "send", "include", "allow", "force", "skip", "enable", "delete", "add", "share", "keep"])
-_PEOPLES = frozenset(["first_name", "last_name", "surname", "full_name"])
-_SEARCHED = frozenset(["query", "keyword", "keywords", "search", "term", "q"])
-_TITLED = frozenset(["title", "subject", "topic", "name"])
 _FOR_ME = re.compile(r"(\bme\b[^.?!]*?) for me(?=[.?!])")
 
 
@@ -117,170 +111,6 @@ def task_of(setting: Setting, scene: Scene, prompt: str, lineage: Mapping[str, A
     return task
 
 
-# -- details that only the person can tell --------------------------------------------------------------------
-
-
-def _details(target: Target, draw: Draw) -> str:
-    """Return sentences with every argument that the ask must tell."""
-    told = [(p, v) for p, v in target.details if v not in ("", None)]
-    told = [(p, v) for p, v in told if v != ASK]
-    if target.info.mode == "generic":
-        if target.info.kind == "generic" and words_of(target.info.name)[0] in ("calculate", "compute", "evaluate"):
-            return ""  # the sum stands in the wish
-        spoken = next((p for p, v in told if is_spoken_in(p, v)), None)
-        told = [(p, v) for p, v in told if p is not spoken]
-    parts: list[str] = []
-    place = [(p, v) for p, v in told if p.name in ADDRESS_FIELDS]
-    if len(place) >= 3:
-        told = [pair for pair in told if pair not in place]
-        lead = draw.choice(("The new address is", "It should go to", "Please use"))
-        parts.append(f"{lead} {_place({p.name: v for p, v in place})}.")
-    route = {p.name: v for p, v in told if p.name in ("origin", "destination", "date")}
-    if "origin" in route and "destination" in route:
-        told = [(p, v) for p, v in told if p.name not in route]
-        when = f" on {route['date']}" if "date" in route else ""
-        lead = draw.choice(("From", "I want to go from", "The route is"))
-        parts.append(f"{lead} {route['origin']} to {route['destination']}{when}.")
-    names = {p.name: v for p, v in told if p.name in ("first_name", "last_name")}
-    if len(names) == 2:
-        told = [(p, v) for p, v in told if p.name not in names]
-        parts.append(
-            f"{draw.choice(('My name is', 'The name is', 'It is under'))} {names['first_name']} {names['last_name']}."
-        )
-    ways = {p.name: (p, v) for p, v in told}
-    for name, (start, value) in ways.items():
-        end = ways.get(f"to_{name[5:]}") if name.startswith("from_") else None
-        if end is not None:
-            parts.append(f"From {_spoken(value)} to {_spoken(end[1])}.")
-            told = [pair for pair in told if pair[0] is not start and pair[0] is not end[0]]
-    parts += [_one_detail(param, value, draw) for param, value in told]
-    return " ".join(p for p in parts if p)
-
-
-def _place(values: Mapping[str, Any]) -> str:
-    streets = [str(v) for k, v in values.items() if k.startswith(("address", "street")) and v]
-    city = str(values.get("city", ""))
-    tail = " ".join(str(values[k]) for k in ("state", "zip", "zip_code", "postal_code", "postcode") if values.get(k))
-    country = str(values.get("country", ""))
-    return ", ".join(p for p in (*streets, city, tail, country) if p)
-
-
-def _spoken(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, Mapping):
-        return _spoken_object(value)
-    if isinstance(value, list | tuple):
-        return " and ".join(_spoken(v) for v in value)
-    return str(value)
-
-
-_PLACED = frozenset(ADDRESS_FIELDS)
-_LEADS = {"day": "", "dob": "born ", "birth_date": "born ", "date": "on ", "time": "at ", "amount": "for ",
-          "quantity": "quantity "}  # fmt: skip
-
-
-def _spoken_object(value: Mapping[str, Any]) -> str:
-    """Return how people say an object: Ana Silva, born 1990-01-02; UA123 on 2024-06-01; on 2024-06-01 at 14:30."""
-    rest = dict(value)
-    head = ""
-    if {"first_name", "last_name"} <= set(rest):
-        head = f"{rest.pop('first_name')} {rest.pop('last_name')}"
-    ids = [k for k in rest if k in ("name", "provider")] or [
-        k for k in rest if k.endswith(("_id", "_number", "_code")) or k == "id"
-    ]
-    if not head and ids:
-        head = str(rest.pop(ids[0]))
-    parts = [head] if head else []
-    for key, inner in rest.items():
-        parts.append(f"{_LEADS.get(key, f'{label(key)} ')}{_spoken(inner)}")
-    if rest.keys() <= {"date", "time"} and not head:
-        return " ".join(parts).removeprefix("on ")
-    if rest.keys() <= {"date", "time"} or (len(parts) == 2 and parts[1].startswith(("on ", "for "))):
-        return " ".join(parts)
-    return ", ".join(parts)
-
-
-def _list_name(param: Param, value: Any, name: str) -> str:
-    """Return the name of a list as it is said of what it holds: one passenger, two passengers."""
-    words = words_of(param.name)
-    return label("_".join([*words[:-1], singular(words[-1])])) if len(value) == 1 else name
-
-
-def _one_detail(param: Param, value: Any, draw: Draw) -> str:
-    name, text = label(param.name), _spoken(value)
-    if param.entity:
-        name = re.sub(r" IDs?$", "", name)
-    words = words_of(param.name)
-    last = words[-1]
-    told = _by_type(param, value, name, text, words) or _by_name(param, name, text, words, draw)
-    if told:
-        return told
-    shown = text.replace("_", " ") if "enum" in param.schema else text
-    if param.role == "new" and param.entity:
-        noun = label(param.entity) + ("s" if isinstance(value, list) and len(value) > 1 else "")
-        return draw.choice(
-            ("I'd like {n} {t} instead.", "Please give me {n} {t} instead.", "The replacement should be {n} {t}.")
-        ).format(n=noun, t=shown)
-    if param.many and param.entity:
-        return f"It's about {label(param.entity)}{'s' if len(value) > 1 else ''} {shown}."
-    if param.name == "insurance" and value in ("yes", "no"):
-        return "With insurance: yes." if value == "yes" else "Insurance: no."
-    if last.endswith("s") and not last.endswith("ss"):
-        return f"{_capital(name)}: {shown}."
-    if "payment" in words:
-        return draw.choice(("The {n} is {t}.", "{N}: {t}.", "Please use {t} as the {n}.")).format(
-            n="payment method" if name == "payment" else name, N=_capital(name), t=shown
-        )
-    return draw.choice(("The {n} is {t}.", "{N}: {t}.")).format(n=name, N=_capital(name), t=shown)
-
-
-def _by_type(param: Param, value: Any, name: str, text: str, words: Sequence[str]) -> str:
-    """Return how people tell lists, objects, yes or no, and quantities; empty for other values."""
-    if isinstance(value, list) and value and not param.entity:
-        return f"{_capital(_list_name(param, value, name))}: {text}."
-    if isinstance(value, Mapping):
-        return f"{_capital(name)}: {_place(value) if _PLACED.issuperset(value) else text}."
-    if isinstance(value, bool):
-        if words[0] in _TOLD and len(words) > 1:
-            return f"Please {name}." if value else f"Please don't {name}."
-        return f"{_capital(name)}: {text}."
-    if isinstance(value, int | float) and words[-1] in _UNITS and len(words) > 1:
-        return f"{_capital(label('_'.join(words[:-1])))}: {text} {_UNITS[words[-1]]}."
-    return ""
-
-
-def _by_name(param: Param, name: str, text: str, words: Sequence[str], draw: Draw) -> str:
-    """Return how people tell a value of a common kind (a reason, an email, a date), or an empty text."""
-    last = words[-1]
-    own = param.name in ("zip", "zip_code", "phone", "phone_number", "mobile")
-    if last == "reason":
-        said = text.replace("_", " ") if "enum" in param.schema else text
-        return draw.choice(("The reason is: {t}.", "Reason: {t}.", "As a reason you can note: {t}.")).format(t=said)
-    if last == "email":
-        return draw.choice(("The email is {t}.", "The email address is {t}.", "Email: {t}.")).format(t=text)
-    if own or last in ("zip", "phone"):
-        n = name + (" code" if last == "zip" else "")
-        return draw.choice(("My {n} is {t}." if own else "The {n} is {t}.", "{N}: {t}.")).format(
-            n=n, N=_capital(n), t=text
-        )
-    if last == "date" and len(words) == 1:
-        return draw.choice(("It's for {t}.", "The date is {t}.", "On {t}, please.")).format(t=text)
-    if param.name in _PEOPLES:
-        return draw.choice(("My {n} is {t}.", "The {n} is {t}.", "{N}: {t}.")).format(n=name, N=_capital(name), t=text)
-    if last in ("amount", "price", "total"):
-        return draw.choice(("The {n} is {t}.", "{N}: {t}.", "It should be {t}.")).format(
-            n=name, N=_capital(name), t=text
-        )
-    if last in _SEARCHED:
-        return draw.choice(("The search term is {t}.", "Search term: {t}.", "What I'm after: {t}.")).format(t=text)
-    if last in _TITLED or last in ("start", "end") or param.schema.get("format") == "date-time":
-        return f"{_capital(name)}: {text}."
-    if last in ("message", "note", "notes", "comment", "body", "text", "content", "description", "summary"):
-        return f"{_capital(name)}: {text}."
-    return ""
-
-
 def _identity(scene: Scene, setting: Setting, draw: Draw) -> str:
     """Return how the person says who they are, when the course needs it."""
     person, domain = scene.person, setting.domain
@@ -328,9 +158,9 @@ def word_scene(setting: Setting, scene: Scene, number: int, attempt: int = 0) ->
     body = _body(domain, scene, target, stance, wants, draw)
     sentences = [body]
     if wants == "read" or stance in ACTING or stance == "adversarial":
-        sentences.append(_details(target, draw))
+        sentences.append(details_of(target, draw))
     if len(scene.targets) > 1:
-        sentences += _second_wish(domain, scene, stance, draw)
+        sentences += _second_wish(domain, scene, stance, body, draw)
     sentences.append(_identity(scene, setting, draw))
     hint = _rule_hint(setting, scene, draw)
     confirms = setting.confirm and wants == "write" and stance in ACTING and stance != "boundary"
@@ -347,27 +177,26 @@ def word_scene(setting: Setting, scene: Scene, number: int, attempt: int = 0) ->
     if history and draw.below(2) and not _THESE.search(history) and stance != "ambiguous":
         head, tail = history, ""
         opener_text = f"{opener.rstrip(', ')}. {head} " if opener else f"{head} "
-        text = opener_text + _capital(sentences[0])
+        text = opener_text + capital(sentences[0])
     else:
         tail = history
-        text = opener + sentences[0] if opener else _capital(sentences[0])
+        text = opener + sentences[0] if opener else capital(sentences[0])
     rest = [s for s in (*sentences[1:], tail, aside, hint, closing) if s]
     return " ".join(" ".join([text, *rest]).split())
 
 
-def _second_wish(domain: Domain, scene: Scene, stance: str, draw: Draw) -> list[str]:
+def _second_wish(domain: Domain, scene: Scene, stance: str, body: str, draw: Draw) -> list[str]:
     """Return the sentences of the second wish; the thing that was just named is not named again."""
     first, second = scene.targets
     also, thing = wish_of(domain, second, draw, scene), thing_of(domain, second)
-    if second.record is first.record and first.info.mode in ("get", "change", "create") and also.endswith(f" {thing}"):
-        also = _with_it(also.removesuffix(f" {thing}"))
-        lead = draw.choice(("When that's done, please", "Afterwards, please"))
-        return [f"{lead} {also} once more." if first.info.kind == "read" else f"{lead} {also}."]
-    lead = draw.choice(("And then please", "After that, please", "Also, please"))
-    more = _details(second, draw) if second.info.kind != "write" or stance in ACTING else ""
+    leads: Sequence[str] = ("And then please", "After that, please", "Also, please")
+    if second.record is first.record and thing in body and also.endswith(f" {thing}"):
+        also = _with_it(also.removesuffix(f" {thing}")) + (" once more" if first.info.kind == "read" else "")
+        leads = ("When that's done, please", "Afterwards, please")
+    more = details_of(second, draw) if second.info.kind != "write" or stance in ACTING else ""
     if [v for _, v in second.details] == [v for _, v in first.details]:
         more = ""
-    return [f"{lead} {also}.", more]
+    return [f"{draw.choice(leads)} {also}.", more]
 
 
 def _history(scene: Scene, target: Target, wants: str, stance: str, draw: Draw) -> str:
@@ -402,10 +231,6 @@ def _asides_about(domain: Domain, target: Target, wants: str, stance: str, histo
     return tuple(a for a in found if not _APP.search(a)) if _APP.search(history) else found
 
 
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
 def _body(domain: Domain, scene: Scene, target: Target, stance: str, wants: str, draw: Draw) -> str:
     frames: Sequence[str] = phrases.FRAMES.get(stance, phrases.FRAMES["ordinary"])[wants]
     named = target.record is not None and target.info.key is not None and (
@@ -435,29 +260,26 @@ def _body(domain: Domain, scene: Scene, target: Target, stance: str, wants: str,
         frames = [f for f in frames if "compensation" not in f]
     if target.entity == domain.person or target.entity in CATALOG:
         frames = [f for f in frames if not f.startswith("any news")]
-    if target.entity in CATALOG or target.info.mode == "list":
+    if target.entity in (*CATALOG, domain.person) or target.info.mode == "list":
         frames = [f for f in frames if "{ref_else" not in f]  # what the shop sells belongs to nobody
     frame = draw.choice(frames)
     do, ref = wish_of(domain, target, draw, scene), thing_of(domain, target)
     bare = other_of(domain, target)
     relative = draw.choice(("my neighbour", "my ex", "a colleague", "my cousin"))
     person_subject = target.entity == domain.person
-    ref_else = (
-        f"{bare} belongs to {relative}" if not person_subject else f"this is about {relative}'s {_account(target)}"
-    )
-    do_else = do.replace("my ", "their ", 1) if person_subject and "my " in do else _short(do, ref)
+    do_else = _short(do, ref)
     if person_subject and "internal you have on it" in frame:
         frame = frame.replace("on it", "on me")
     text = frame.format(
         noun=label(target.entity) if not person_subject else file_of(target.entity),
         do=do,
-        Do=_capital(do),
+        Do=capital(do),
         do_bare=do,
         ref=ref,
-        ref_else=ref_else,
+        ref_else=f"{bare} belongs to {relative}",
         do_else=do_else,
         do_short=_short(do, ref) if "{do_short" in frame else do,
-        Do_else=_capital(do_else),
+        Do_else=capital(do_else),
     )
     return _FOR_ME.sub(r"\1", text) if " for me" in text else text
 
@@ -467,17 +289,17 @@ def _short(do: str, ref: str) -> str:
     if not do.endswith(f" {ref}"):
         return _SHORT.sub("", do)
     before = do.removesuffix(f" {ref}")
-    return before.rpartition(" ")[0] if before.endswith((" on", " in", " of")) else _with_it(before)
+    if " the " in before and before.endswith((" on", " in", " of")):
+        return before.rpartition(" ")[0]  # the address on my order: the address
+    return _with_it(before)
 
 
 def _with_it(verb: str) -> str:
     """Return a verb with the thing that was just named: cancel it; look it up."""
-    head, space, last = verb.rpartition(" ")
-    return f"{head} it {last}" if space and last == "up" else f"{verb} it"
-
-
-def _account(target: Target) -> str:
-    return "account" if target.entity in ("user", "customer", "client") else file_of(target.entity)
+    head, _, last = verb.rpartition(" ")
+    if last == "me":
+        return f"{head} it to me"
+    return f"{head} it {last}" if head.isalpha() and last in PARTICLES else f"{verb} it"
 
 
 def _rule_hint(setting: Setting, scene: Scene, draw: Draw) -> str:
@@ -522,7 +344,7 @@ def _off_topic(scene: Scene, draw: Draw) -> str:
     if back:
         lead = lead if lead.endswith(": ") else ""
     return (
-        back + (lead + text if lead else _capital(text)) + (f" {c}" if (c := draw.choice(phrases.CLOSINGS[:6])) else "")
+        back + (lead + text if lead else capital(text)) + (f" {c}" if (c := draw.choice(phrases.CLOSINGS[:6])) else "")
     )
 
 

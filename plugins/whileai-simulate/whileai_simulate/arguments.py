@@ -1,0 +1,140 @@
+"""Arguments of the right call: from the record, from its owner, or told by the person in the ask."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from whileai_simulate.draw import Draw
+from whileai_simulate.entities import EntityType, Param, ToolInfo
+from whileai_simulate.lexicon import AIRPORTS, words_of
+from whileai_simulate.people import Record, make_person
+from whileai_simulate.records import make_id, reference_values
+from whileai_simulate.values import day, value_for
+from whileai_simulate.vocabulary import QUERIES, word_for
+
+if TYPE_CHECKING:
+    from whileai_simulate.scenes import Setting
+
+__all__ = ["ASK", "SINCE", "arguments_of", "make_findable"]
+
+ASK = "<the ask>"
+"""Stands in a plan for the wording of the ask, which is written later."""
+
+_DATED = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d):)?|\d\d:\d\d")
+SINCE = ("start", "from", "since", "after")
+_SPAN_NAMES = (*SINCE, "end", "to", "until", "before")
+
+
+def make_findable(info: ToolInfo, entity: EntityType, record: Record, draw: Draw) -> None:
+    """Let a record that a search is to find hold words to search for."""
+    if any(words_of(p.name)[-1] in QUERIES for p in info.params) and _searched_text(entity, record) is None:
+        if entity.closed:
+            return
+        record["title"] = word_for(("title",), entity.name, draw)
+
+
+def _searched_text(entity: EntityType, record: Mapping[str, Any]) -> str | None:
+    """Return the words by which people look for a record: its name, its title, a line of it."""
+    for name in ("name", "title", "subject", "snippet", "description", "text"):
+        if isinstance(record.get(name), str):
+            return str(record[name])
+    for name, value in record.items():
+        if isinstance(value, str) and name not in (entity.id_field, "status") and value.isalpha():
+            return value
+    return None
+
+
+def arguments_of(
+    setting: Setting, info: ToolInfo, record: Record | None, owner: Record, person: Record, draw: Draw
+) -> tuple[dict[str, Any], list[tuple[Param, Any]]]:
+    """Return the arguments of the right call and those that only the ask can tell."""
+    domain = setting.domain
+    arguments: dict[str, Any] = {}
+    told: list[tuple[Param, Any]] = []
+    fresh = make_person(draw, setting.locale) if info.kind == "write" else person
+    lines = 1 + draw.below(2)
+    for param in info.params:
+        if (
+            not param.required
+            and param.name != info.key
+            and not (info.mode in ("create", "find") and draw.below(3) == 0 and not param.entity)
+        ):
+            continue
+        if param.name == info.key and record is not None:
+            entity = domain.entities[param.entity or ""]
+            arguments[param.name] = record[entity.id_field]
+            continue
+        if param.entity and param.entity == domain.person and not param.role:
+            arguments[param.name] = owner[domain.entities[param.entity].id_field]
+            continue
+        if param.entity and param.entity in domain.entities:
+            known = [] if param.role else reference_values(param, record or {}, owner)
+            entity = domain.entities[param.entity]
+            if param.many:
+                values = known[:lines] or [make_id(entity, draw, person) for _ in range(lines)]
+                lines = len(values)
+                arguments[param.name] = values
+            else:
+                if info.mode == "change" and info.done is None and record is not None:
+                    known = [k for k in known if k != record.get(param.name)]  # a change to what is there is none
+                arguments[param.name] = known[0] if known else make_id(entity, draw, person)
+            if not known:
+                told.append((param, arguments[param.name]))
+            continue
+        if param.name in ("summary", "transcript"):
+            arguments[param.name] = ASK
+            continue
+        value: Any = None
+        if param.options:
+            value = draw.choice(param.options)
+        elif record is not None and param.name in record and (info.mode in ("find", "get") or info.done is not None):
+            value = record[param.name]  # it says which record is meant
+        elif info.mode == "find" and record is not None and words_of(param.name)[-1] in QUERIES:
+            value = _searched_text(domain.entities[info.entity or ""], record)
+        if value is None:
+            schema = {"x-root": info.tool.parameters, **param.schema}
+            for _ in range(6):
+                if info.mode == "list" and param.name.startswith(_SPAN_NAMES) and param.name.endswith("date"):
+                    value = day(draw, past=True)  # what is listed has been
+                    break
+                value = value_for(param.name, schema, draw, fresh, info.entity)
+                if record is None or info.mode != "change" or record.get(param.name) != value:
+                    break  # a change to what is there already would be none
+        arguments[param.name] = value
+        told.append((param, value))
+    for name, value in list(arguments.items()):
+        # A part is no larger than its whole: nonfree_baggages and total_baggages.
+        whole = arguments.get("total_" + name.rpartition("_")[2])
+        if isinstance(value, int) and isinstance(whole, int) and value > whole:
+            arguments[name] = whole
+        if value == "round_trip" and "one_way" in info.tool.parameters["properties"][name].get("enum", ()):
+            arguments[name] = "one_way"  # the ask names the way there alone
+    _in_order(arguments)
+    told = [(p, arguments[p.name]) for p, _ in told]
+    if arguments.get("origin") is not None and arguments.get("origin") == arguments.get("destination"):
+        arguments["destination"] = next(a for a in AIRPORTS if a != arguments["origin"])
+        told = [(p, arguments[p.name]) for p, _ in told]
+    return arguments, told
+
+
+_SPANS = (("start", "end"), ("check_in", "check_out"), ("checkin", "checkout"), ("from", "to"), ("departure", "return"),
+          ("pickup", "dropoff"), ("pick_up", "drop_off"))  # fmt: skip
+
+
+def _in_order(arguments: dict[str, Any]) -> None:
+    """What begins and ends does so in this order; a meeting ends an hour after its start."""
+    for name, first in list(arguments.items()):
+        for begins, ends in _SPANS:
+            other = name.replace(begins, ends, 1) if name.startswith(begins) else name
+            last = arguments.get(other)
+            if other == name or not isinstance(first, str) or not isinstance(last, str) or not _DATED.match(first):
+                continue
+            clock = _DATED.match(first)
+            if clock and clock[2] and clock[1]:
+                arguments[other] = f"{first[: clock.start(2)]}{int(clock[2]) + 1:02}{first[clock.end(2) :]}"
+            elif last < first:
+                arguments[name], arguments[other] = last, first
+            elif last == first and not (clock and clock[1]):
+                arguments[other] = f"{int(first[:2]) + 1:02}{first[2:]}"
