@@ -1,10 +1,10 @@
 """Near-duplicates among asks: word n-gram Jaccard similarity, exact, at a cost that grows with the number of asks.
 
 Two asks are near-duplicates when the Jaccard similarity of their word n-grams reaches the threshold. Two sets of at
-most n shingles that similar differ in at most `d = 2 n (1 - t) / (1 + t)` shingles. With the shingles dealt to more than
-d buckets by their hash, one bucket at least is the same in both (PartEnum: Arasu, Ganti, Kaushik 2006), so asks that
-share no bucket need no look. A bucket of several shingles is rarely shared by chance, as a single one would be. The
-number of buckets is the next power of two, so that most sets are dealt once, whatever the size of the other.
+most n shingles that similar differ in at most `d = 2 n (1 - t) / (1 + t)` shingles. With the shingles dealt to more
+than d buckets by their hash, one bucket at least is the same in both (PartEnum: Arasu, Ganti, Kaushik 2006), so asks
+that share no bucket need no look. A bucket of several shingles is rarely shared by chance, as a single one would be.
+The number of buckets is the next power of two, so that most sets are dealt once, whatever the size of the other.
 
 The near ones are looked for among the last asks that were kept (`NEAR_WINDOW`), so that the index stays as large as
 it is however long the run. Asks with the same words are refused over the whole run: eight bytes remain of each.
@@ -199,7 +199,7 @@ class NearDuplicates:
         return keys
 
     def _levels_of(self, size: int) -> list[int]:
-        """Return the powers of two above the differences that sets from this size to the largest similar one may have."""
+        """Return the powers of two above the differences that sets of this size, or similar to it, may have."""
         largest = int(size / self.threshold + 1e-9)  # no set that similar has more
         fewest, most = (int(self._spread * n + 1e-9).bit_length() for n in (size, largest))
         return [1 << level for level in range(fewest, most + 1)]

@@ -1,9 +1,9 @@
 """Deterministic draws: the same parts give the same values on every Python version and machine.
 
 A `Draw` is a stream whose start is a hash of its parts, so that every task and rollout has its own stream and no draw
-depends on the order in which work is done. Its steps are those of Knuth's 64-bit linear congruential generator, of which
-the high half is used; it starts several times faster than `random.Random`, which matters at 10,000 rollouts a second. It
-is not for cryptography or statistics.
+depends on the order in which work is done. Its steps are those of Knuth's 64-bit linear congruential generator, of
+which the high half is used; it starts several times faster than `random.Random`, which matters at 10,000 rollouts a
+second. It is not for cryptography or statistics.
 
 Example:
     >>> Draw("seed", 0).below(100) == Draw("seed", 0).below(100)

@@ -11,17 +11,25 @@ Example:
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from whileai_simulate.draw import Draw
+from whileai_simulate.encoding import encode
 
-__all__ = ["BLOCKING", "FAULTS", "SUCCESS", "Fault", "fault_result", "plan_fault"]
+__all__ = ["BLOCKING", "FAULTS", "SAME_FOR_ALL", "SUCCESS", "Fault", "fault_result", "plan_fault"]
 
 SUCCESS = "success"
 FAULTS = ("timeout", "malformed", "stale", "permission_denied", "rate_limited")
+_ERRORS: dict[str, tuple[str, dict[str, Any]]] = {
+    "timeout": ("timeout: {tool} did not answer within 30 s", {"retryable": True}),
+    "rate_limited": ("rate limit: too many calls to {tool}", {"retry_after_s": 2, "retryable": True}),
+    "permission_denied": ("permission denied: this session may not call {tool}", {"retryable": False}),
+}
+SAME_FOR_ALL = frozenset(_ERRORS)
+"""Faults whose answer does not depend on what the tool would have said."""
 BLOCKING = frozenset({"permission_denied"})
 """Faults that do not clear: no number of retries reaches the tool."""
 
@@ -68,13 +76,15 @@ def fault_result(fault: Mapping[str, Any], honest: str, old: Any = None, own: Ma
     kind, tool = fault["kind"], fault["tool"]
     if own and kind in own:
         return own[kind].result(tool, honest)
-    if kind == "timeout":
-        return json.dumps({"error": f"timeout: {tool} did not answer within 30 s", "retryable": True})
-    if kind == "rate_limited":
-        return json.dumps({"error": f"rate limit: too many calls to {tool}", "retry_after_s": 2, "retryable": True})
-    if kind == "permission_denied":
-        return json.dumps({"error": f"permission denied: this session may not call {tool}", "retryable": False})
+    if kind in SAME_FOR_ALL:
+        return _error(kind, tool)
     if kind == "malformed":
         return '{"result": ' + honest[: max(1, len(honest) * 3 // 5)]  # never closed, so never JSON
     stale = {"warning": "served from cache, may be out of date", "as_of": "2024-04-02T06:00:00Z"}
-    return json.dumps({**stale, "data": old, "retryable": True}, ensure_ascii=False)
+    return encode({**stale, "data": old, "retryable": True})
+
+
+@lru_cache(maxsize=1024)
+def _error(kind: str, tool: str) -> str:
+    text, rest = _ERRORS[kind]
+    return encode({"error": text.format(tool=tool), **rest})

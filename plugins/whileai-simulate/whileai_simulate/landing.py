@@ -1,7 +1,8 @@
 """What becomes of rollouts as they land: journal, counts, budgets, verdicts, and when to call an agent off.
 
-What is kept per rollout is eight bytes (its reward), and per task the ten bytes of its id, so that a run that streams
-to a file can be as long as the disk is large. Rows themselves are kept only when the caller wants them.
+What is kept per rollout is eight bytes (its reward), and per task the ten bytes of its id and one that says that it has
+begun, so that a run that streams to a file can be as long as the disk is large. Rows themselves are kept only when the
+caller wants them.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class Landing:
         axes = call.setting.axes
         self.coverage = CoverageCount(axes.values, strength=call.options.strength, forbidden=axes.forbidden)
         self._width = call.width
-        self._rewards = array("d")
+        self._rewards, self._begun = array("d"), bytearray()
         self._begin = time.monotonic()
         self._started = self._inflight = 0
         self._most_tokens = call.options.rollout_tokens or 0.0
@@ -196,7 +197,9 @@ class Landing:
         missing = begin + width - len(rewards)
         if missing > 0:
             rewards.extend([_NOT_LANDED] * missing)
-        first = rewards[begin : begin + width].count(_NOT_LANDED) == width
+            self._begun.extend(bytes(missing // width))
+        first = not self._begun[position]
+        self._begun[position] = 1
         reward = row["reward"]
         rewards[begin + index] = math.nan if reward is None else reward
         self.tally.add(row, first)

@@ -11,7 +11,7 @@ from typing import Any
 from whileai_kernel.rows import SCHEMA_VERSION
 from whileai_kernel.tools import Tool
 from whileai_simulate.agents import AgentContext, Conversation, Message, PreparedAgent, Reply, ToolAnswer, converse
-from whileai_simulate.draw import hash64
+from whileai_simulate.draw import hash64, mixed
 from whileai_simulate.entities import Domain
 from whileai_simulate.faults import Fault
 from whileai_simulate.world import World
@@ -28,12 +28,14 @@ class TaskSlot:
         task: The task part of a row.
         cache: Encoded reads and whole courses, shared by the rollouts of the task.
         head: The part of the row that all rollouts of the task share, made with the first row.
+        start: Hash of the task and the seed of the run, from which its rollouts have their seeds.
     """
 
     position: int
     task: dict[str, Any]
     cache: dict[Any, Any] = field(default_factory=dict)
     head: dict[str, Any] | None = None
+    start: int | None = None
 
 
 @dataclass(slots=True)
@@ -84,10 +86,12 @@ class Rollout:
         if agent.context_name is not None and not agent.trusted:
             tools = [_bound(tool, world, agent.is_async) for tool in shared.tools]
         shown = task if agent.reads_privileged else {k: v for k, v in task.items() if k != "privileged"}
+        if slot.start is None:
+            slot.start = hash64(shared.seed, task["task_id"])
         self.context = AgentContext(
             shown,
             world,
-            hash64(shared.seed, task["task_id"], job.index),
+            mixed(slot.start, job.index),
             job.index,
             tools,
             shared.deadline_s,
@@ -151,7 +155,8 @@ class Rollout:
             row["usage"] = end.usage
         if end.extra:
             row.update(end.extra)
-        told = end.messages[0]["content"] if end.messages[0]["role"] == "system" else None
+        first = end.messages[0]
+        told = first["content"] if first["role"] == "system" else None
         if told != row.get("system_prompt"):  # the agent's model was given another one than the task's
             row.update(system_prompt=told) if told else row.pop("system_prompt")
         row["faults_fired"] = world.fired

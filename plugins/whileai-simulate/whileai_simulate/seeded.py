@@ -60,7 +60,7 @@ class ScriptedAgent:
         self.rate, self.only, self.seed, self.name = rate, tuple(only), seed, name
         self.policy = {"name": name, "version": "1"}
         # Everything but `ignored_fault` can be done in any rollout.
-        self._salt = hash64(seed, "behaviour")
+        self._salt = hash64(seed, "behaviours")
         self._always = [b for b in self.only if b != "ignored_fault"]
 
     def __call__(self, *, context: AgentContext) -> Reply:

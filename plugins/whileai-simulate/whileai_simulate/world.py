@@ -29,7 +29,7 @@ from whileai_simulate.draw import Draw
 from whileai_simulate.encoding import encode as _encode
 from whileai_simulate.entities import Domain, ToolInfo
 from whileai_simulate.facts import fact_of
-from whileai_simulate.faults import Fault, fault_result
+from whileai_simulate.faults import SAME_FOR_ALL, Fault, fault_result
 from whileai_simulate.lexicon import CLOSED_STATUSES, label, participle, words_of
 from whileai_simulate.records import Record, flat, make_id
 from whileai_simulate.schema import fits_plainly, problems
@@ -286,6 +286,8 @@ class World:
 
     def _faulty(self, info: ToolInfo, arguments: dict[str, Any], fault: dict[str, Any]) -> str:
         """Answer with the fault; a write that is answered so has not happened."""
+        if fault["kind"] in SAME_FOR_ALL and not self._own_faults:
+            return self.note(info.name, arguments, "fault", fault_result(fault, ""))
         old: Any = None
         honest = '{"status": "ok"}'
         record = self.record(info.entity, arguments.get(info.key)) if info.entity and info.key else None
