@@ -262,15 +262,19 @@ def _fill(model: _Model, table: list[list[int]], wanted: list[list[float]], seed
         for axis, value in enumerate(row):
             if value >= 0:
                 used[axis][value] += 1
+    least = [[max(w, 1e-6) for w in by_value] for by_value in wanted]
     draw = Draw(seed, "fill")
     for row in table:
         if -1 not in row:
             continue
         open_axes = [a for a, v in enumerate(row) if v < 0]
-        noise = [[draw.random() for _ in range(model.sizes[a])] for a in range(len(row))]
+        wish = {
+            a: [-(n + 1) * (0.7 + 0.6 * draw.random()) / w for n, w in zip(used[a], least[a], strict=True)]
+            for a in open_axes
+        }
 
-        def prefer(a: int, v: int, noise: list[list[float]] = noise) -> float:
-            return -(used[a][v] + 1) * (0.7 + 0.6 * noise[a][v]) / max(wanted[a][v], 1e-6)
+        def prefer(a: int, v: int, wish: dict[int, list[float]] = wish) -> float:
+            return wish[a][v]
 
         model.complete(row, prefer)
         for axis in open_axes:
