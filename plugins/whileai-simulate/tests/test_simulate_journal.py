@@ -185,12 +185,52 @@ def test_a_torn_last_line_is_cut_off_and_reported_and_damage_is_refused(tmp_path
         call(checkpoint=path)
 
 
-def test_a_file_that_is_no_journal_is_left_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "text", ["my notes\n", "my only copy", '{"a": 1}', '{"journal":2,', "<html>\n</html>", "\n", " "]
+)
+def test_a_file_that_is_no_journal_is_left_alone(text: str, tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
-    path.write_text("my notes\n", encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
     with pytest.raises(JournalError, match="no journal"):
         call(checkpoint=path)
-    assert path.read_text(encoding="utf-8") == "my notes\n"
+    assert path.read_text(encoding="utf-8") == text
+
+
+def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    for path in (fifo, Path("/dev/full"), Path(os.devnull)):
+        with pytest.raises(JournalError, match="is no file"):
+            call(checkpoint=path)
+
+
+def test_a_journal_cut_off_anywhere_gives_the_same_rows(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    whole = list(call(checkpoint=path))
+    data = path.read_bytes()
+    ends = [n + 1 for n, byte in enumerate(data) if byte == 10]
+    places = sorted({0, 1, 12, len(data) - 1, *ends, *(n - 1 for n in ends), *(n + 1 for n in ends[:-1])})
+    for place in places:
+        path.write_bytes(data[:place])
+        again = call(checkpoint=path)
+        assert list(again) == whole, place
+        torn = place > 0 and data[place - 1] != 10
+        assert any("torn last line" in w for w in again.warnings) == torn, place
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['{"p":"x","i":0,"row":{}}', '{"p":-1,"i":0,"row":{}}', '{"p":0,"i":99,"row":{}}', '{"p":0,"i":0}', "{", "7"],
+)
+def test_a_line_that_no_journal_has_is_torn_at_the_end_and_damage_elsewhere(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    whole = list(call(checkpoint=path))
+    data = path.read_bytes()
+    path.write_bytes(data + line.encode() + b"\n")
+    assert list(call(checkpoint=path)) == whole
+    path.write_bytes(data + line.encode() + b"\n" + data.splitlines(keepends=True)[-1])
+    with pytest.raises(JournalError, match="damaged"):
+        call(checkpoint=path)
 
 
 def test_an_output_that_exists_is_not_replaced_unasked(tmp_path: Path) -> None:
@@ -314,6 +354,53 @@ def test_a_full_disk_stops_the_run_and_keeps_what_landed(tmp_path: Path, monkeyp
     assert len(safe) >= 4
     data = call(checkpoint=path)
     assert list(data) == list(call())
+
+
+FULL = """
+import resource, sys
+from pathlib import Path
+from whileai_kernel.errors import WhileaiError
+from whileai_simulate import simulate
+
+folder = Path(sys.argv[1])
+soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+plain = {"situations": 8, "repeats": 2, "progress": False}
+
+
+async def later(message, *, context):
+    return f"{context.seed % 1000} " + "so " * 40
+
+
+def now(message, *, context):
+    return f"{context.seed % 1000} " + "so " * 40
+
+
+refused = 0
+for agent in (later, now):
+    whole = list(simulate(agent, **plain))
+    for size in range(200, 40_000, 2_900):
+        out, checkpoint = folder / f"{agent.__name__}{size}.jsonl", folder / f"{agent.__name__}{size}.journal"
+        call = {**plain, "output": out, "checkpoint": checkpoint if size % 3 else None}
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+        try:
+            simulate(agent, **call)
+        except WhileaiError as err:
+            assert "cannot write" in str(err) and "repeat the call" in str(err), err
+            refused += 1
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert list(simulate(agent, **call)) == whole
+print(refused)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a limit on the size of files")
+def test_a_disk_that_is_full_anywhere_in_a_run_says_so_and_the_call_resumes(tmp_path: Path) -> None:
+    program = tmp_path / "full.py"
+    program.write_text(FULL, encoding="utf-8")
+    ran = subprocess.run([sys.executable, str(program), str(tmp_path)], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert int(ran.stdout) >= 10
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

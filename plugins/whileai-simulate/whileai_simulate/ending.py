@@ -42,10 +42,16 @@ def finish(landing: Landing, stopped: str | None, output: Path | None) -> Simula
     call, source, journal = landing.call, landing.call.source, landing.journal
     wording = {"reworded": source.reworded, "kept_duplicates": source.kept_duplicates, "leaks": source.leaks}
     if journal is not None and output is not None and stopped is None:
-        write_rows(output, journal.rows())
-        if call.arguments["checkpoint"] is None:
-            kept_path(journal.path).unlink(missing_ok=True)
-            journal.finish({**_proof(output), "wording": wording})
+        try:
+            write_rows(output, journal.rows())
+            if call.arguments["checkpoint"] is None:
+                kept_path(journal.path).unlink(missing_ok=True)
+                journal.finish({**_proof(output), "wording": wording})
+        except OSError as err:
+            raise JournalError(
+                f"cannot write {output.name}: {err.strerror or err}", why=f"every rollout is in {journal.path.name}",
+                fix="make room, then repeat the call: it runs nothing again",
+            ) from err  # fmt: skip
     return _dataset(landing, stopped, wording)
 
 
@@ -132,6 +138,12 @@ def _of_the_sides(landing: Landing, report: SimulationReport) -> list[str]:
             f"used, most often: {most}"
         )
     out += [f"writer: {note}" for note in getattr(call.source.writer, "notes", ())]
+    told = {"tokens": landing.call.ledger.spent("tokens"), "usd": landing.call.ledger.spent("usd")}
+    out += [
+        f"budget of {limit:g} {unit}: no row and no model reports any, so it held nothing"
+        for unit, limit in (("tokens", call.budget.tokens), ("usd", call.budget.usd))
+        if limit is not None and not told[unit] and report.rows
+    ]
     unpriced = [side for side, used in report.sides.items() if used.get("model") and "cost_usd" not in used]
     if call.budget.usd is not None and unpriced:
         out.append(f"cost unknown: {', '.join(unpriced)}; the budget in usd holds what is known alone")

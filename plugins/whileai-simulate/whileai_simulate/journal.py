@@ -21,6 +21,9 @@ from whileai_kernel.rowio import atomic_file, dumps, loads
 __all__ = ["TASK_KEYS", "Journal", "JournalError"]
 
 VERSION = 1
+_BEGINS = b'{"journal":%d,' % VERSION
+_HEADER_MOST = 1 << 28
+"""Bytes of a first line beyond which a file is certainly no journal."""
 TASK_KEYS = ("prompt", "system_prompt", "tools", "axes", "world", "split", "lineage", "privileged")
 """Keys of a row that belong to its task and are stored once per task."""
 
@@ -57,6 +60,11 @@ class Journal:
         self._done = array("q")  # place of each rollout in the file, eight bytes each
         self._tasks = array("q")
         self._shared = dict(shared)
+        if path.exists() and not path.is_file():
+            raise JournalError(
+                f"{path} is no file", why="a journal is read back, which a device or a pipe cannot be",
+                fix="give the path of a file for checkpoint=",
+            )  # fmt: skip
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file: IO[bytes] = path.open("a+b", buffering=0)
@@ -75,8 +83,8 @@ class Journal:
             raise
 
     def _open(self, fingerprint: str, call: Mapping[str, Any]) -> None:
-        header_line = self._reader.readline()
-        if not header_line.endswith(b"\n"):
+        header_line = self._reader.readline(_HEADER_MOST)
+        if not header_line.endswith(b"\n") and _is_begun(header_line):
             self.recovered_bytes = len(header_line)
             self._cut(0)
             self._write({"journal": VERSION, "fingerprint": fingerprint, "call": dict(call), "shared": self._shared})
@@ -111,7 +119,7 @@ class Journal:
             if isinstance(entry, dict) and "finished" in entry:
                 self.finished = entry["finished"]
                 return
-            if not isinstance(entry, dict) or "p" not in entry:
+            if not self._is_entry(entry):
                 if self._reader.read(1):
                     raise JournalError(
                         f"{self.path.name} is damaged at byte {offset}", why="a line in the middle cannot be read",
@@ -125,6 +133,14 @@ class Journal:
             elif "i" in entry:
                 _put(self._done, entry["p"] * self._width + entry["i"], offset)
             offset += len(line)
+
+    def _is_entry(self, entry: Any) -> bool:
+        """Whether a line says what a journal says: the place of a task, or of a rollout of it."""
+        if not isinstance(entry, dict):
+            return False
+        places = [entry.get("p"), entry.get("i", 0)]
+        fine = all(type(n) is int and n >= 0 for n in places) and places[1] < self._width
+        return fine and ("task" in entry or "row" in entry)
 
     def _cut(self, length: int) -> None:
         self._file.truncate(length)
@@ -216,6 +232,11 @@ class Journal:
         """Close the file and give the lock back."""
         self._reader.close()
         self._file.close()
+
+
+def _is_begun(line: bytes) -> bool:
+    """Whether the first line of a file is that of a journal, cut off while it was written; nothing else is replaced."""
+    return line.startswith(_BEGINS) or _BEGINS.startswith(line)
 
 
 def _put(table: array[int], at: int, where: int) -> None:

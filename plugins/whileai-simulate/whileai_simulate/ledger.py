@@ -21,6 +21,10 @@ from whileai_simulate.stopping import Stop
 __all__ = ["Meter", "RunLedger", "tokens_of"]
 
 
+_MOST = 1e15
+"""Counts from here on are no counts."""
+
+
 def tokens_of(value: Any) -> int:
     """Return about how many tokens a text or a JSON value takes, rather more than fewer."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
@@ -110,7 +114,8 @@ def _add_usage(spent: Spent, usage: Mapping[str, Any]) -> None:
     def number(*names: str) -> float:
         for name in names:
             value = usage.get(name)
-            if isinstance(value, int | float) and not isinstance(value, bool):
+            # What an agent says may be anything: less than nothing would pay for what others used.
+            if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _MOST:
                 return float(value)
         return 0.0
 
