@@ -48,7 +48,8 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
             yield from _codes(const)
 
 
-def _changed_in(code: CodeType) -> set[str]:
+@functools.lru_cache(maxsize=4096)
+def _changed_in(code: CodeType) -> frozenset[str]:
     """Return names whose values a function rebinds or changes in place."""
     found: set[str] = set()
     for part in _codes(code):
@@ -65,7 +66,7 @@ def _changed_in(code: CodeType) -> set[str]:
             elif step.opname in ("LOAD_METHOD", "LOAD_ATTR") and step.argval in _CHANGING and before:
                 found.add(str(before[-1].argval))
             before = [*before[-3:], step]
-    return found
+    return frozenset(found)
 
 
 def _functions(value: Any, seen: set[int]) -> Iterator[FunctionType]:
@@ -223,14 +224,21 @@ def _state(value: Any) -> dict[str, Any]:
     return out
 
 
+@functools.lru_cache(maxsize=4096)
+def _source(code: CodeType) -> str | None:
+    """Return the source of a function, or `None` for what was made by exec or typed at a prompt."""
+    try:
+        return inspect.getsource(code)
+    except (OSError, TypeError):
+        return None
+
+
 def _code(code: CodeType) -> Iterator[str]:
     """Say what code does: by its source, which every Python version reads alike; several lambdas may share a line."""
-    try:
-        if code.co_name != "<lambda>":
-            yield inspect.getsource(code)
-            return
-    except (OSError, TypeError):
-        pass  # made by exec, or typed at a prompt
+    source = None if code.co_name == "<lambda>" else _source(code)
+    if source is not None:
+        yield source
+        return
     for part in _codes(code):
         # The order of a set differs between processes.
         consts = [
