@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from whileai_kernel.errors import ParameterError
+
 __all__ = ["SimulateCommand"]
 
 
@@ -71,7 +73,7 @@ class SimulateCommand:
         from whileai_simulate.understanding import preflight
 
         tools = _tools(args.tools)
-        policy = Path(args.policy).read_text(encoding="utf-8") if args.policy else None
+        policy = _text(args.policy) if args.policy else None
         if args.preflight:
             judge = _judge(args.judge, args.rubric)
             sys.stdout.write(f"{preflight(tools, policy, seed=args.seed, judge=judge)}\n")
@@ -114,23 +116,49 @@ def _judge(ref: str | None, rubric: str | None) -> Any:
     """Return the judge of a reference; with a rubric the reference names the model that judges by it."""
     if rubric is None:
         return ref
-    from whileai_kernel.errors import ParameterError
     from whileai_kernel.registry import make
 
     if ref is None:
         raise ParameterError("--rubric needs --judge", why="a model judges by it", fix="add --judge openai:<model>")
     path = Path(rubric)
-    return make("judges", "judge/rubric", rubric=path.read_text(encoding="utf-8"), model=ref, name=path.stem)
+    return make("judges", "judge/rubric", rubric=_text(path), model=ref, name=path.stem)
+
+
+def _text(path: str | Path) -> str:
+    """Return the text of a file.
+
+    Raises:
+        ParameterError: It is no text.
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as err:
+        raise ParameterError(f"{path} is no text", why=str(err), fix="save it as UTF-8") from err
 
 
 def _tools(ref: str | None) -> list[Any]:
-    """Return tools from a JSON file of schemas, or from `package.module:attribute` (one tool or a list)."""
+    """Return tools from a JSON file of schemas, or from `package.module:attribute` (one tool or a list).
+
+    Raises:
+        ParameterError: There are no tools in it.
+    """
     if ref is None:
         return []
-    if ref.endswith(".json"):
-        found = json.loads(Path(ref).read_text(encoding="utf-8"))
-        return list(found.get("tools", [found]) if isinstance(found, dict) else found)
-    from whileai_kernel.registry import resolve
+    fix = "pass --tools tools.json (a list of schemas), or --tools package.module:TOOLS"
+    if ":" not in ref or Path(ref).is_file():
+        if not ref.endswith(".json") and not Path(ref).is_file():
+            raise ParameterError(f"--tools {ref!r} is no file", why="it names no attribute of a module either", fix=fix)
+        try:
+            found = json.loads(_text(ref))
+        except ValueError as err:
+            raise ParameterError(f"{ref} is no JSON", why=str(err), fix=fix) from err
+        if isinstance(found, dict):
+            found = found.get("tools", [found])
+    else:
+        from whileai_kernel.registry import resolve
 
-    found = resolve("agents", ref)
-    return list(found) if isinstance(found, list | tuple) else [found]
+        found = resolve("agents", ref)
+        found = list(found) if isinstance(found, list | tuple) else [found]
+    if not isinstance(found, list):
+        raise ParameterError(f"{ref} holds no list of tools but {type(found).__name__}", fix=fix)
+    return found

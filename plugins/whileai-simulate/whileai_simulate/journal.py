@@ -112,7 +112,7 @@ class Journal:
         """Remember where each line stands; cut off a torn last one."""
         self._reader.seek(offset)
         while line := self._reader.readline():
-            entry = None
+            entry: Any = None
             if line.endswith(b"\n"):
                 with contextlib.suppress(ValueError):
                     entry = loads(line.decode("utf-8"))
