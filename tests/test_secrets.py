@@ -4,73 +4,54 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 import traceback
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import whileai as wai
+from whileai_kernel.testing import ModelServer, Reply, Request, completion_body
 
 pytestmark = pytest.mark.integration
 
 KEYS = {"agent": "sk-agent-0123456789abcdef", "judge": "sk-judge-fedcba9876543210"}
 
 
-@pytest.fixture
-def server() -> Iterator[dict[str, Any]]:
+class Echo:
     """Every third reply is an error; each reply and error holds the key that came with the request."""
-    seen: dict[str, Any] = {"keys": [], "status": None}
-    lock = threading.Lock()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    status: int | None = None  # of all replies
 
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            key = str(self.headers["authorization"])
-            with lock:
-                seen["keys"].append(key)
-                status = seen["status"] or (500 if len(seen["keys"]) % 3 == 0 else 200)
-            text = f"You sent {key}. VERDICT: PASS"
-            if "response_format" in body:
-                text = json.dumps({"reason": f"you sent {key}", "verdict": "PASS"})
-            reply: dict[str, Any] = {"error": {"message": f"no: {key}"}}
-            if status == 200:
-                message = {"role": "assistant", "content": text}
-                reply = {"id": "x", "object": "chat.completion", "created": 1, "model": "m"}
-                reply["choices"] = [{"index": 0, "message": message, "finish_reason": "stop"}]
-                reply["usage"] = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
-            raw = json.dumps(reply).encode()
-            self.send_response(status)
-            self.send_header("content-type", "application/json")
-            self.send_header("retry-after", "0")
-            self.send_header("content-length", str(len(raw)))
-            self.end_headers()
-            self.wfile.write(raw)
+    def __call__(self, request: Request) -> Reply:
+        key = request.headers["authorization"]
+        status = self.status or (500 if request.number % 3 == 2 else 200)
+        text = f"You sent {key}. VERDICT: PASS"
+        if "response_format" in request.body:
+            text = json.dumps({"reason": f"you sent {key}", "verdict": "PASS"})
+        body = completion_body(text) if status == 200 else {"error": {"message": f"no: {key}"}}
+        return Reply(status, body, {"retry-after": "0"})
 
-        def log_message(self, *args: Any) -> None:
-            return
 
-    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    httpd.daemon_threads = True
-    threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-    seen["url"] = f"http://127.0.0.1:{httpd.server_port}/v1"
-    yield seen
-    httpd.shutdown()
-    httpd.server_close()
+@pytest.fixture
+def echo() -> Echo:
+    return Echo()
+
+
+@pytest.fixture
+def server(echo: Echo) -> Iterator[ModelServer]:
+    with ModelServer(echo) as running:
+        yield running
 
 
 @pytest.fixture(params=["openai", "litellm"])
-def model_of(request: pytest.FixtureRequest, server: dict[str, Any]) -> Callable[[str], Any]:
+def model_of(request: pytest.FixtureRequest, server: ModelServer) -> Callable[[str], Any]:
     """Makes the model of a side, with that side's key, through one plugin or the other."""
     if request.param == "openai":
-        return lambda side: wai.Endpoint(side, base_url=server["url"], api_key=KEYS[side], structured="json_schema")
+        return lambda side: wai.Endpoint(side, base_url=server.url, api_key=KEYS[side], structured="json_schema")
     pytest.importorskip("litellm", reason="litellm is not installed: see make test-integrations")
-    return lambda side: wai.LiteLLM(f"openai/{side}", base_url=server["url"], api_key=KEYS[side], structured=True)
+    return lambda side: wai.LiteLLM(f"openai/{side}", base_url=server.url, api_key=KEYS[side], structured=True)
 
 
 def assert_clean(texts: dict[str, Any]) -> None:
@@ -82,7 +63,7 @@ def assert_clean(texts: dict[str, Any]) -> None:
 
 def test_a_run_leaves_no_key_anywhere(
     model_of: Callable[[str], Any],
-    server: dict[str, Any],
+    server: ModelServer,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
     capfd: pytest.CaptureFixture[str],
@@ -103,7 +84,9 @@ def test_a_run_leaves_no_key_anywhere(
     assert {row["outcome"] for row in data} == {"completed"}
     assert all("[key]" in row["final_text"] for row in data)
     assert {row["status"] for row in scored} == {"ok"}
-    assert {f"Bearer {key}" for key in KEYS.values()} == set(server["keys"])  # both keys were really used
+    assert {f"Bearer {key}" for key in KEYS.values()} == {
+        r.headers["authorization"] for r in server.requests
+    }  # both keys were really used
     agent.close()
     judge.model.close()
     out, err = capfd.readouterr()
@@ -117,10 +100,10 @@ def test_a_run_leaves_no_key_anywhere(
 
 
 def test_a_run_that_fails_shows_no_key_either(
-    model_of: Callable[[str], Any], server: dict[str, Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
+    model_of: Callable[[str], Any], echo: Echo, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    server["status"] = 401
+    echo.status = 401
     agent = wai.make("agents", "openai/model", model=model_of("agent"))
     with pytest.raises(wai.WhileaiError, match="401") as caught:
         wai.simulate(agent, system_prompt="Be polite.", situations=8, checkpoint=tmp_path / "rows.journal")

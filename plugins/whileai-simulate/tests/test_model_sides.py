@@ -7,10 +7,8 @@ import json
 import re
 import subprocess
 import sys
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,7 @@ import pytest
 from whileai_kernel.errors import ParameterError, WhileaiError
 from whileai_kernel.protocols import Completion
 from whileai_kernel.rowio import read_rows
-from whileai_kernel.testing import ScriptedModel
+from whileai_kernel.testing import ModelServer, Reply, Request, ScriptedModel, completion_body
 from whileai_simulate import ModelUser, simulate
 from whileai_simulate.audit_command import AuditUserCommand
 from whileai_simulate.cli import SimulateCommand
@@ -222,39 +220,21 @@ def scripted_reply(body: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture
-def server() -> Iterator[dict[str, Any]]:
-    seen: dict[str, Any] = {"requests": [], "refused": set()}
+def refused() -> set[str]:
+    """Models that the server refuses."""
+    return set()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
 
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            seen["requests"].append(body)
-            bad = body["model"] in seen["refused"]
-            payload: dict[str, Any] = {"error": {"message": f"wrong key {self.headers['authorization']}"}}
-            if not bad:
-                message = scripted_reply(body)
-                finish = "tool_calls" if message.get("tool_calls") else "stop"
-                payload = {"model": body["model"], "choices": [{"message": message, "finish_reason": finish}]}
-                payload["usage"] = {"prompt_tokens": 40, "completion_tokens": 9}
-            raw = json.dumps(payload).encode()
-            self.send_response(401 if bad else 200)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(raw)))
-            self.end_headers()
-            self.wfile.write(raw)
+@pytest.fixture
+def server(refused: set[str]) -> Iterator[ModelServer]:
+    def answer(request: Request) -> Any:
+        model = request.body["model"]
+        if model in refused:
+            return Reply(401, {"error": {"message": f"wrong key {request.headers.get('authorization')}"}})
+        return completion_body(scripted_reply(request.body), model=model, usage=(40, 9))
 
-        def log_message(self, *args: Any) -> None:
-            return
-
-    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    httpd.daemon_threads = True
-    threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-    seen["url"] = f"http://127.0.0.1:{httpd.server_port}/v1"
-    yield seen
-    httpd.shutdown()
-    httpd.server_close()
+    with ModelServer(answer) as running:
+        yield running
 
 
 def files(tmp_path: Path) -> tuple[str, str, str]:
@@ -272,14 +252,14 @@ def command(argv: list[str]) -> argparse.Namespace:
 
 
 def test_every_side_on_a_server_from_the_shell(
-    server: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("whileai_openai")
     pytest.importorskip("whileai_judge")
     monkeypatch.setenv("WHILEAI_API_KEY", KEY)
     tools, policy, rubric = files(tmp_path)
     out = tmp_path / "rows.jsonl"
-    spec = {side: f"endpoint:{side}@{server['url']}" for side in ("agent", "user", "writer", "judge")}
+    spec = {side: f"endpoint:{side}@{server.url}" for side in ("agent", "user", "writer", "judge")}
     argv = ["--agent", spec["agent"], "--user", spec["user"], "--judge", spec["judge"], "--rubric", rubric,
             "--simulator", spec["writer"], "--tools", tools, "--policy", policy, "--out", str(out),
             "--situations", "4", "--repeats", "2", "--seed", "1", "--max-tokens", "200000"]  # fmt: skip
@@ -301,16 +281,16 @@ def test_every_side_on_a_server_from_the_shell(
         assert row["user"]["usage"]["requests"] == 2
         assert row["user"]["held"] == (row["messages"][3]["content"] == "Yes, please do.")
     assert any(row["user"]["held"] for row in rows)
-    by_side = Counter(body["model"] for body in server["requests"])
+    by_side = Counter(request.body["model"] for request in server.requests)
     assert by_side == {"writer": 4, "agent": 24, "user": 16, "judge": 8}
-    sent = json.dumps([b for b in server["requests"] if b["model"] == "user"])
+    sent = json.dumps([r.body for r in server.requests if r.body["model"] == "user"])
     assert "heron-4217" not in sent
     assert "get_order" not in sent
     everything = out.read_text(encoding="utf-8") + printed.out + printed.err
     assert KEY not in everything
     # The same command once more finds a finished run and asks nobody.
     assert SimulateCommand().run(command(argv)) == 0
-    assert len(server["requests"]) == sum(by_side.values())
+    assert len(server.requests) == sum(by_side.values())
     # And the audit of the file, from the shell.
     parser = argparse.ArgumentParser()
     AuditUserCommand().add_arguments(parser)
@@ -319,15 +299,15 @@ def test_every_side_on_a_server_from_the_shell(
     assert "no failures among 8 talks" in capsys.readouterr().out
 
 
-def test_the_command_itself(server: dict[str, Any], tmp_path: Path) -> None:
+def test_the_command_itself(server: ModelServer, tmp_path: Path) -> None:
     """`wai simulate ...` as a process of its own."""
     pytest.importorskip("whileai_openai")
     pytest.importorskip("whileai_cli")
     tools, policy, _ = files(tmp_path)
     out = tmp_path / "rows.jsonl"
     wai = "import sys; from whileai_cli.main import main; sys.exit(main())"
-    argv = [sys.executable, "-c", wai, "simulate", "--agent", f"endpoint:agent@{server['url']}",
-            "--user", f"endpoint:user@{server['url']}", "--tools", tools, "--policy", policy,
+    argv = [sys.executable, "-c", wai, "simulate", "--agent", f"endpoint:agent@{server.url}",
+            "--user", f"endpoint:user@{server.url}", "--tools", tools, "--policy", policy,
             "--out", str(out), "--situations", "3", "--repeats", "1"]  # fmt: skip
     done = subprocess.run(argv, capture_output=True, text=True, check=False, encoding="utf-8")
     assert done.returncode == 0, done.stderr
@@ -337,12 +317,12 @@ def test_the_command_itself(server: dict[str, Any], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("side", ["agent", "user", "writer", "judge"])
-def test_a_wrong_key_of_any_side_is_named(server: dict[str, Any], tmp_path: Path, side: str) -> None:
+def test_a_wrong_key_of_any_side_is_named(server: ModelServer, refused: set[str], tmp_path: Path, side: str) -> None:
     pytest.importorskip("whileai_openai")
     pytest.importorskip("whileai_judge")
-    server["refused"].add(side)
+    refused.add(side)
     tools, policy, rubric = files(tmp_path)
-    spec = {s: f"endpoint:{s}@{server['url']}" for s in ("agent", "user", "writer", "judge")}
+    spec = {s: f"endpoint:{s}@{server.url}" for s in ("agent", "user", "writer", "judge")}
     argv = ["--agent", spec["agent"], "--user", spec["user"], "--judge", spec["judge"], "--rubric", rubric,
             "--simulator", spec["writer"], "--tools", tools, "--policy", policy, "--out", str(tmp_path / "r.jsonl"),
             "--situations", "20", "--repeats", "1", "--concurrency", "2", "--quiet"]  # fmt: skip
@@ -355,7 +335,7 @@ def test_a_wrong_key_of_any_side_is_named(server: dict[str, Any], tmp_path: Path
     named = {"agent": "agent", "user": "simulated user", "writer": "writer"}[side]
     assert named in str(caught.value).partition("\n")[0]
     assert "401" in str(caught.value)
-    assert sum(b["model"] == side for b in server["requests"]) <= 10
+    assert sum(r.body["model"] == side for r in server.requests) <= 10
 
 
 def test_a_rubric_without_a_judge_says_so(tmp_path: Path) -> None:
