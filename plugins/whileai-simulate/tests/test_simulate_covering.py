@@ -137,3 +137,16 @@ def test_weights_fill_what_coverage_leaves_open() -> None:
     rows = covering_array(axes, weights={"c": {"often": 8.0, "seldom": 1.0}}).rows
     often = sum(row["c"] == "often" for row in rows)
     assert often > 0.7 * len(rows)
+
+
+def test_every_value_comes_before_one_comes_twice_when_there_is_no_room_for_all_rows() -> None:
+    """With room for twice as many rows as the largest axis has values, each value is in one of them."""
+    for sizes in ((150, 6, 10, 7), (60, 50, 10), (100, 12, 5, 5, 5)):
+        axes = {f"axis{n}": list(range(size)) for n, size in enumerate(sizes)}
+        array = covering_array(axes)
+        first = most_covering_first(array.rows, 2 * max(sizes))[: 2 * max(sizes)]
+        for axis, values in axes.items():
+            assert {row[axis] for row in first} == set(values), (sizes, axis)
+        greedy = count_coverage(first, axes).covered
+        plain = max(count_coverage(array.rows[n :: len(array.rows) // (2 * max(sizes))], axes).covered for n in (0, 1))
+        assert greedy >= plain

@@ -452,3 +452,15 @@ def test_strength_three_covers_triples() -> None:
     data = program(situations=700, repeats=1, options={"strength": 3, "off_topic": 0.0})
     pairs = data.report.pairs
     assert pairs["planned"] == pairs["covered"] > 1500
+
+
+def test_clauses_of_the_policy_that_no_situation_is_about_are_told() -> None:
+    policy = "\n".join(f"- You must never do number {n} without a written approval." for n in range(40))
+    few = program(system_prompt=policy, situations=10, repeats=1)
+    told = [w for w in few.warnings if "clauses of the policy are in none of the 10 situations" in w]
+    met = {row["axes"]["policy_rule"] for row in few} - {"none"}
+    assert len(told) == 1
+    assert told[0].startswith(f"{40 - len(met)} clauses")
+    room = program(system_prompt=policy, situations=90, repeats=1)
+    assert len({row["axes"]["policy_rule"] for row in room} - {"none"}) == 40
+    assert not any("clauses of the policy" in w for w in room.warnings)

@@ -431,21 +431,25 @@ def most_covering_first(
     for row in rows:
         values = [_key(row[name]) for name in names]
         keyed.append([(a, b, values[a], values[b]) for a, b in axis_pairs])
-    # Lazy greedy: gains only shrink, so a stale best is re-counted and put back (Minoux 1978).
+    # Lazy greedy: gains only shrink, so a stale best is re-counted and put back (Minoux 1978). Among rows that cover
+    # equally many pairs come those with values that no row has yet: each clause of a policy before one comes twice.
     import heapq
 
     covered: set[tuple[int, int, Any, Any]] = set()
-    full = len(axis_pairs)
-    heap = [(-full, -(prefer(row) if prefer else 0.0), i) for i, row in enumerate(rows)]
+    met: set[tuple[int, Any]] = set()
+    single = [[(a, _key(row[name])) for a, name in enumerate(names)] for row in rows]
+    full = (-len(axis_pairs), -len(names))
+    heap = [(full, -(prefer(row) if prefer else 0.0), i) for i, row in enumerate(rows)]
     heapq.heapify(heap)
     chosen: list[int] = []
     while heap and len(chosen) < count:
         gain, tie, i = heapq.heappop(heap)
-        now = -sum([pair not in covered for pair in keyed[i]])
+        now = -sum([pair not in covered for pair in keyed[i]]), -sum([value not in met for value in single[i]])
         if now != gain and heap and (now, tie, i) > heap[0]:
             heapq.heappush(heap, (now, tie, i))
             continue
         chosen.append(i)
         covered.update(keyed[i])
+        met.update(single[i])
     rest = set(range(len(rows))) - set(chosen)
     return [rows[i] for i in chosen] + [rows[i] for i in sorted(rest)]

@@ -105,7 +105,7 @@ def _dataset(landing: Landing, stopped: str | None, wording: Mapping[str, int]) 
     if report.failed:
         first = next(iter(report.reasons), "")
         call.warnings.append(f"{report.failed} of {report.rows} rollouts failed, most often: {first}")
-    call.warnings += _of_the_sides(landing, report)
+    call.warnings += [*_of_the_policy(landing), *_of_the_sides(landing, report)]
     if wording["kept_duplicates"]:
         call.warnings.append(f"{wording['kept_duplicates']} near-duplicate asks were kept: no other wording was found")
     provenance = {
@@ -120,6 +120,21 @@ def _dataset(landing: Landing, stopped: str | None, wording: Mapping[str, int]) 
     data.report = report
     data.groups = groups
     return data
+
+
+def _of_the_policy(landing: Landing) -> list[str]:
+    """Say which clauses of the policy no situation is about, for want of room."""
+    call = landing.call
+    if call.count == len(call.source.fixed):
+        return []
+    met = set(landing.tally.axes.get("policy_rule", ()))
+    missing = [value for value in call.setting.rules if value not in met]
+    if not missing:
+        return []
+    return [
+        f"{len(missing)} clauses of the policy are in none of the {landing.tally.tasks} situations, the first of them "
+        f"{missing[0]!r}; every pair takes situations={len(call.grid.array.rows) + len(call.source.fixed)}"
+    ]
 
 
 def _of_the_sides(landing: Landing, report: SimulationReport) -> list[str]:
