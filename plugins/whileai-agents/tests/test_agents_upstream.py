@@ -2,69 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
 from whileai_agents import Proxy
+from whileai_kernel.testing import ModelServer, Reply, Request
 
 ChatModel = pytest.importorskip("whileai_openai").ChatModel
 KEY = "sk-upstream-0123456789abcdef"
 ASK = {"model": "any", "messages": [{"role": "user", "content": "Where is order A-17?"}]}
-Answer = tuple[int, dict[str, str], Any]
-GOOD: Answer = (
-    200,
-    {},
-    {
-        "model": "served",
-        "choices": [{"message": {"role": "assistant", "content": "Shipped."}, "finish_reason": "stop"}],
-        "usage": {"prompt_tokens": 10, "completion_tokens": 4},
-    },
-)
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[[Callable[[int], Answer]], tuple[str, list[Any]]]]:
-    """Return a function that starts a server whose n-th answer a script gives, and tells its URL and its requests."""
-    running: list[ThreadingHTTPServer] = []
-
-    def start(script: Callable[[int], Answer]) -> tuple[str, list[Any]]:
-        requests: list[Any] = []
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                requests.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
-                status, headers, body = script(len(requests) - 1)
-                raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-                self.send_response(status)
-                for name, value in {"content-length": str(len(raw)), **headers}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(raw)
-
-            def log_message(self, *args: Any) -> None:
-                return
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        running.append(server)
-        return f"http://127.0.0.1:{server.server_port}/v1", requests
-
-    yield start
-    for server in running:
-        server.shutdown()
-        server.server_close()
+def serve() -> Iterator[Callable[[Callable[[Request], Any]], ModelServer]]:
+    with contextlib.ExitStack() as stack:
+        yield lambda answer: stack.enter_context(ModelServer(answer))
 
 
-def error(status: int, message: str, code: str | None = None, **headers: str) -> Answer:
-    return status, headers, {"error": {"message": f"{message} {KEY}", "code": code}}
+def error(status: int, message: str, code: str | None = None, **headers: str) -> Reply:
+    return Reply(status, {"error": {"message": f"{message} {KEY}", "code": code}}, headers)
 
 
 def post(base_url: str) -> tuple[int, Any, Any]:
@@ -83,18 +45,18 @@ def post(base_url: str) -> tuple[int, Any, Any]:
         (error(400, "too long", "context_length_exceeded"), 400, 1, "context_length"),
         (error(401, "who are you"), 401, 1, "auth"),
         (error(404, "no such model"), 404, 1, "not_found"),
-        ((400, {}, {"error": {"message": "this model does not support tools: tools unsupported"}}), 400, 1, "no_tools"),
+        (error(400, "this model does not support tools: tools unsupported"), 400, 1, "no_tools"),
     ],
 )
 def test_statuses_are_passed_on_and_retries_are_made_once(
-    serve: Any, answer: Answer, status: int, requests: int, kind: str
+    serve: Any, answer: Reply, status: int, requests: int, kind: str
 ) -> None:
-    url, seen = serve(lambda n: answer)
-    with Proxy(ChatModel("m", base_url=url, api_key=KEY, retries=2)) as proxy:
+    server = serve(lambda request: answer)
+    with Proxy(ChatModel("m", base_url=server.url, api_key=KEY, retries=2)) as proxy:
         got, body, headers = post(proxy.base_url)
         (row,) = proxy.rows()
     assert (got, body["error"]["type"]) == (status, kind)
-    assert len(seen) == requests
+    assert len(server.requests) == requests
     assert headers["x-should-retry"] == "false"
     assert (row["outcome"], row["final_text"], row["reward"], row["status"]) == ("failed", None, None, "missing")
     assert row["error"]["status_code"] == status
@@ -103,20 +65,20 @@ def test_statuses_are_passed_on_and_retries_are_made_once(
 
 @pytest.mark.parametrize("body", [b"no json", {}, {"choices": []}, {"choices": [{}]}, {"choices": [{"message": 7}]}])
 def test_replies_that_are_none_are_failures(serve: Any, body: Any) -> None:
-    url, seen = serve(lambda n: (200, {}, body))
-    with Proxy(ChatModel("m", base_url=url, retries=0)) as proxy:
+    server = serve(lambda request: Reply(body=body))
+    with Proxy(ChatModel("m", base_url=server.url, retries=0)) as proxy:
         got, said, _ = post(proxy.base_url)
         (row,) = proxy.rows()
-    assert (got, said["error"]["type"], row["outcome"], len(seen)) == (502, "malformed", "failed", 1)
+    assert (got, said["error"]["type"], row["outcome"], len(server.requests)) == (502, "malformed", "failed", 1)
 
 
 def test_a_retry_that_works_is_counted_on_the_row(serve: Any) -> None:
-    url, _ = serve(lambda n: error(503, "busy", **{"retry-after": "0"}) if n < 2 else GOOD)
-    with Proxy(ChatModel("m", base_url=url, api_key=KEY, retries=2)) as proxy:
+    server = serve([error(503, "busy", **{"retry-after": "0"})] * 2 + ["Shipped."])
+    with Proxy(ChatModel("m", base_url=server.url, api_key=KEY, retries=2)) as proxy:
         assert post(proxy.base_url)[0] == 200
         (row,) = proxy.rows()
     assert (row["outcome"], row["usage"]["requests"], row["conversation"]["requests"]) == ("completed", 3, 1)
-    assert row["policy"]["model"] == f"endpoint:m@{url}"
+    assert row["policy"]["model"] == f"endpoint:m@{server.url}"
 
 
 def test_a_server_that_is_not_there_is_a_bad_gateway() -> None:
@@ -128,11 +90,11 @@ def test_a_server_that_is_not_there_is_a_bad_gateway() -> None:
 @pytest.mark.integration
 def test_the_clients_of_openai_do_not_retry_on_top(serve: Any) -> None:
     openai = pytest.importorskip("openai")
-    url, seen = serve(lambda n: error(429, "slow down", **{"retry-after": "0"}))
-    with Proxy(ChatModel("m", base_url=url, retries=1)) as proxy:
+    server = serve(lambda request: error(429, "slow down", **{"retry-after": "0"}))
+    with Proxy(ChatModel("m", base_url=server.url, retries=1)) as proxy:
         client = openai.OpenAI(base_url=proxy.base_url, api_key="none", max_retries=5)
         with pytest.raises(openai.RateLimitError), client:
             client.chat.completions.create(**ASK)
         (row,) = proxy.rows()
-    assert len(seen) == 2, "one request and the model's own retry"
+    assert len(server.requests) == 2, "one request and the model's own retry"
     assert row["conversation"]["requests"] == 1

@@ -3,65 +3,39 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import contextlib
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from whileai_judge import Judge, JudgeError, grade
 from whileai_judge.scripted import quoted_block, verdict_line
 from whileai_kernel import make, make_rows
+from whileai_kernel.testing import ModelServer, Reply, completion_body
 
 pytest.importorskip("whileai_openai", reason="the HTTP models are another plugin")
 
 
 @pytest.fixture
-def server():
-    """Starts a server that answers every request with `respond(body) -> (status, text or None)`."""
-    running = []
+def serve():
+    """Starts a model server with `answer`, and gives a model of it beside the server."""
+    with contextlib.ExitStack() as stack:
 
-    def start(respond):
-        requests = []
+        def start(answer):
+            server = stack.enter_context(ModelServer(answer))
+            return make("models", "endpoint", model="judge-1", base_url=server.url, retries=0), server
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self):
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                requests.append(body)
-                status, text = respond(body)
-                choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
-                reply = {"id": "c", "model": "m", "choices": [choice], "usage": {"total_tokens": 3}}
-                data = json.dumps(reply if status == 200 else {"error": {"message": "no"}}).encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, *args):
-                pass
-
-        http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        http.daemon_threads = True
-        http.handle_error = lambda *args: None  # a client that gave up is part of the test
-        threading.Thread(target=http.serve_forever, daemon=True).start()
-        running.append(http)
-        url = f"http://127.0.0.1:{http.server_address[1]}/v1"
-        return make("models", "endpoint", model="judge-1", base_url=url, retries=0), requests
-
-    yield start
-    for http in running:
-        http.shutdown()
-        http.server_close()
+        yield start
 
 
-def by_reply(body):
-    prompt = body["messages"][-1]["content"]
-    return 200, verdict_line(prompt, "PASS" if quoted_block(prompt).startswith("yes") else "FAIL")
+def by_reply(request):
+    asked = request.body["messages"]
+    verdict = "PASS" if quoted_block(asked).startswith("yes") else "FAIL"
+    return completion_body(verdict_line(asked, verdict), usage=(2, 1))
 
 
-def test_one_client_serves_two_runs_and_a_running_loop(server):
-    model, requests = server(by_reply)
+def test_one_client_serves_two_runs_and_a_running_loop(serve):
+    model, server = serve(by_reply)
     judge = Judge("Says yes.", model)
     rows = make_rows([f"q{i}" for i in range(12)], ["yes" if i % 3 else "no" for i in range(12)])
     expected = [float(bool(i % 3)) for i in range(12)]
@@ -73,27 +47,27 @@ def test_one_client_serves_two_runs_and_a_running_loop(server):
     assert asyncio.run(notebook()) == expected
     data = grade(rows, judge)
     assert [row["reward"] for row in data] == expected
-    assert len(requests) == 36
+    assert len(server.requests) == 36
     assert data[0]["evidence"]["usage"]["total_tokens"] == 3
 
 
-def test_a_key_that_is_refused_costs_few_requests(server):
-    model, requests = server(lambda body: (401, None))
+def test_a_key_that_is_refused_costs_few_requests(serve):
+    model, server = serve(lambda request: Reply(401, {"error": {"message": "no"}}))
     with pytest.raises(JudgeError, match="first 8 of 50"):
         grade(make_rows(["q"] * 50, ["x"] * 50), Judge("Is right.", model), concurrency=16)
-    assert len(requests) <= 16
+    assert len(server.requests) <= 16
 
 
-def test_a_slow_server_is_a_timeout_and_a_broken_one_an_error_and_no_row_is_lost(server):
+def test_a_slow_server_is_a_timeout_and_a_broken_one_an_error_and_no_row_is_lost(serve):
     release = threading.Event()
 
-    def respond(body):
-        reply = quoted_block(body["messages"][-1]["content"])
+    def respond(request):
+        reply = quoted_block(request.body["messages"])
         if reply == "slow":
             release.wait(20)
-        return (500, None) if reply == "broken" else by_reply(body)
+        return Reply(500, {"error": {"message": "no"}}) if reply == "broken" else by_reply(request)
 
-    model, _ = server(respond)
+    model, _ = serve(respond)
     try:
         rows = make_rows([f"q{i}" for i in range(4)], ["yes", "slow", "broken", "no"])
         data = grade(rows, Judge("Says yes.", model), deadline=1.0)

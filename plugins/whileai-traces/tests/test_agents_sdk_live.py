@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -15,54 +13,28 @@ import pytest
 agents = pytest.importorskip("agents")
 
 from whileai_kernel.messages import tool_calls  # noqa: E402
+from whileai_kernel.testing import ModelServer, Request, completion_body  # noqa: E402
 from whileai_traces import read  # noqa: E402
 
 pytestmark = pytest.mark.integration
 
 
-class Scripted(BaseHTTPRequestHandler):
+def answer(request: Request) -> dict[str, Any]:
     """Two calls at once for a question, then an answer with the first result."""
-
-    def do_POST(self) -> None:
-        sent = json.loads(self.rfile.read(int(self.headers["content-length"])))["messages"]
-        results = [m["content"] for m in sent if m["role"] == "tool"]
-        calls = [
-            {"id": f"c{n}", "type": "function", "function": {"name": "add", "arguments": json.dumps({"a": 2, "b": n})}}
-            for n in (2, 0)
-        ]
-        message = {"role": "assistant", "content": f"It is {results[0]}." if results else None}
-        if not results:
-            message["tool_calls"] = calls  # type: ignore[assignment]
-        choice = {"index": 0, "message": message, "finish_reason": "stop" if results else "tool_calls"}
-        usage = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
-        body = {
-            "id": "x",
-            "object": "chat.completion",
-            "created": 1,
-            "model": "m",
-            "choices": [choice],
-            "usage": usage,
-        }
-        raw = json.dumps(body).encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(raw)))
-        self.end_headers()
-        self.wfile.write(raw)
-
-    def log_message(self, *_: Any) -> None:
-        """Say nothing on the terminal."""
+    results = [m["content"] for m in request.body["messages"] if m["role"] == "tool"]
+    if results:
+        return completion_body(f"It is {results[0]}.", model="m", usage=(3, 2))
+    calls = [
+        {"id": f"c{n}", "type": "function", "function": {"name": "add", "arguments": json.dumps({"a": 2, "b": n})}}
+        for n in (2, 0)
+    ]
+    return completion_body({"content": None, "tool_calls": calls}, model="m", usage=(3, 2))
 
 
 @pytest.fixture
 def server() -> Iterator[str]:
-    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Scripted)
-    thread = threading.Thread(target=httpd.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{httpd.server_address[1]}/v1"
-    httpd.shutdown()
-    httpd.server_close()
-    thread.join()
+    with ModelServer(answer) as running:
+        yield running.url
 
 
 def test_a_run_of_the_agents_sdk_is_one_conversation(tmp_path: Path, server: str) -> None:
