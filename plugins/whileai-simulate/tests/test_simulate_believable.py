@@ -180,10 +180,13 @@ CONTRADICTIONS = [
     # history or stance, what must not stand beside it, over all rows
     (r"opposite before|disregard my earlier|Forget what I wrote|changed my mind", r"already (agreed|approved)"),
     (r"cut off|never finished|how far they got|then it closed", r"done this already|all settled"),
-    (r"haven't decided|gathering information|Before I decide|just exploring: how", r"already tried|first attempt"),
+    (
+        r"haven't decided|gathering information for now\. Could I|before I decide|just exploring: how",
+        r"already tried|first attempt",
+    ),
     (r"(app|website|page)\b.{0,40}(error|closed)", r"couldn't find it in the app|looked at the help page"),
     (r"head office", r"calling from"),
-    (r"[Yy]es, I confirm|Consider this my yes|You have my confirmation", r"rather not be asked twice\."),
+    (r"(?<!so: )yes, I confirm|Consider this my yes|You have my confirmation", r"rather not be asked twice\."),
     (r"Good afternoon", r"before lunch|this afternoon\."),
 ]
 
@@ -192,7 +195,8 @@ CONTRADICTIONS = [
 def test_no_sentence_speaks_against_another(name: str, rows: Any) -> None:
     for row in rows[name]:
         for one, other in CONTRADICTIONS:
-            assert not (re.search(one, row["prompt"]) and re.search(other, row["prompt"])), row["prompt"]
+            found = re.search(one, row["prompt"], re.I) and re.search(other, row["prompt"], re.I)
+            assert not found, row["prompt"]
 
 
 BROKEN = re.compile(
@@ -235,6 +239,12 @@ def test_details_of_the_first_wish_stand_before_the_second() -> None:
     both = [r["prompt"] for r in data if "cancel" in r["prompt"] and lead.search(r["prompt"])]
     assert both
     assert all(re.search(r"notify", lead.split(text)[0]) for text in both)
+
+
+def test_nobody_asks_for_one_thing_twice() -> None:
+    finders = [made("find_user_id_by_email", email=TEXT), made("find_user_id_by_name", first_name=TEXT, last_name=TEXT)]
+    data = rows_of([*finders, made("get_user_details", user_id=TEXT)], 60, axes={"tool": ["several"]})
+    assert all(row["prompt"].count("my user ID") < 2 for row in data)
 
 
 def test_who_asks_for_the_own_id_does_not_tell_it() -> None:

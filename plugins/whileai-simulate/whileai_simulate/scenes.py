@@ -132,7 +132,10 @@ def _tools_of(setting: Setting, axes: Mapping[str, Any], draw: Draw) -> list[str
     first_pool = [n for n in known if infos[n].mode in ("get", "change", "create", "find")] or known
     first = draw.choice(first_pool)
     # Two changes of one record would get in each other's way: the second wish looks, or is about another thing.
+    # Two searches for one thing are one wish.
+    found = infos[first].entity if infos[first].mode == "find" else None
     rest = [n for n in known if n != first and infos[n].kind == "read"]
+    rest = [n for n in rest if found is None or infos[n].mode != "find" or infos[n].entity != found]
     rest = rest or [n for n in known if n != first and infos[n].entity != infos[first].entity]
     if axes.get("stance", "ordinary") not in ACTING:
         # Who is undecided has the thing looked at as it is: the second wish is about another.
