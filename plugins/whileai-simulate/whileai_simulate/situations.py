@@ -46,17 +46,18 @@ class Grid:
         self._asked = {axis: axes.asked(axis) for axis in self._names}
         self._shares = [list(asked.values()) for asked in self._asked.values()]
         self._at = [{v: i for i, v in enumerate(values)} for values in self._values]
-        # By axis and value: the axes that it bars values of, and which, as bits.
-        self._bars: list[list[list[tuple[int, int]]]] = [[[] for _ in values] for values in self._values]
+        bars: list[list[dict[int, int]]] = [[{} for _ in values] for values in self._values]
         for a, va, b, vb in axes.forbidden:
-            one, two = (
-                self._names.index(a) if a in axes.values else -1,
-                self._names.index(b) if b in axes.values else -1,
-            )
-            if one >= 0 and two >= 0 and va in self._at[one] and vb in self._at[two]:
+            if va in axes.values.get(a, ()) and vb in axes.values.get(b, ()):
+                one, two = self._names.index(a), self._names.index(b)
                 i, j = self._at[one][va], self._at[two][vb]
-                self._bars[one][i].append((two, 1 << j))
-                self._bars[two][j].append((one, 1 << i))
+                bars[one][i][two] = bars[one][i].get(two, 0) | 1 << j
+                bars[two][j][one] = bars[two][j].get(one, 0) | 1 << i
+        # By axis and value: the later axes that it bars values of, and which, as bits.
+        self._bars = [
+            [[(other, bits) for other, bits in barred.items() if other > axis] for barred in by_value]
+            for axis, by_value in enumerate(bars)
+        ]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         rows = self.array.rows
