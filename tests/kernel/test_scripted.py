@@ -221,7 +221,7 @@ def test_the_failure_of_the_test_itself_comes_first():
 
 def test_nobody_answers_after_the_end_not_even_on_a_kept_connection():
     with ModelServer(lambda request: "x") as server:
-        host = server.url.removeprefix("http://").removesuffix("/v1")
+        host = server.origin.removeprefix("http://")
         kept = http.client.HTTPConnection(host, timeout=10)
         kept.request("POST", "/v1/chat/completions", "{}")
         kept.getresponse().read()
@@ -243,7 +243,7 @@ def test_a_client_that_gives_up_says_nothing_on_the_terminal(capfd):
         return "x" * 5_000_000
 
     with ModelServer(slow) as server:
-        host = server.url.removeprefix("http://").removesuffix("/v1")
+        host = server.origin.removeprefix("http://")
         client = http.client.HTTPConnection(host, timeout=10)
         client.request("POST", "/v1/chat/completions", "{}")
         assert asked.wait(10)

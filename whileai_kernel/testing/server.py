@@ -109,7 +109,8 @@ class ModelServer:
             its request, so it may wait; what it raises is answered with status 500 and raised at the end of the block.
 
     Attributes:
-        url: Base URL, with `/v1`.
+        url: Base URL of a model, with `/v1`.
+        origin: The URL without a path; every path is answered.
         requests: What was asked, in order.
         most_in_flight: The most requests that waited for their answers at one time.
     """
@@ -122,7 +123,8 @@ class ModelServer:
         self._answer = answer if callable(answer) else _in_order(answer)
         self._errors: list[BaseException] = []
         self._http = _Http(("127.0.0.1", 0), _handler(self._reply))
-        self.url = f"http://127.0.0.1:{self._http.server_port}/v1"
+        self.origin = f"http://127.0.0.1:{self._http.server_port}"
+        self.url = f"{self.origin}/v1"
 
     def __repr__(self) -> str:
         return f"ModelServer({self.url!r}, requests={len(self.requests)})"

@@ -7,9 +7,6 @@ import json
 import re
 import socket
 import sys
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +19,7 @@ from whileai_agents.rollout import new_messages
 from whileai_agents.scripted import call, lookup
 from whileai_kernel import resolve
 from whileai_kernel.errors import ParameterError
+from whileai_kernel.testing import ModelServer, Reply
 from whileai_kernel.testing.acting import StubContext, reference_tools
 
 MESSAGES = [{"role": "system", "content": "s"}, {"role": "user", "content": "Where is order A-17?"}]
@@ -143,49 +141,19 @@ def test_a_deadline_kills_the_whole_process_group() -> None:
 # -- endpoints ------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def endpoint() -> Iterator[dict[str, Any]]:
-    state: dict[str, Any] = {
-        "requests": [],
-        "status": 200,
-        "type": "application/json",
-        "body": b'{"final_text": "yes"}',
-    }
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            state["requests"].append((body, dict(self.headers)))
-            self.send_response(state["status"])
-            self.send_header("content-type", state["type"])
-            self.send_header("content-length", str(len(state["body"])))
-            self.end_headers()
-            self.wfile.write(state["body"])
-
-        def log_message(self, *args: Any) -> None:
-            return
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-    state["url"] = f"http://127.0.0.1:{server.server_port}/agent"
-    yield state
-    server.shutdown()
-    server.server_close()
-
-
-def test_an_endpoint_is_sent_its_conversation_and_a_key(endpoint: dict[str, Any], monkeypatch: Any) -> None:
+def test_an_endpoint_is_sent_its_conversation_and_a_key(monkeypatch: Any) -> None:
     monkeypatch.setenv("WHILEAI_AGENT_KEY", "sk-agent-0123456789abcdef")
-    assert ask(resolve("agents", endpoint["url"])) == {"final_text": "yes"}
-    ((body, headers),) = endpoint["requests"]
-    assert body["messages"] == MESSAGES
-    assert set(body) == {"messages", "tools", "task", "rollout", "mcp_url"}
-    assert headers["authorization"] == "Bearer sk-agent-0123456789abcdef"
+    with ModelServer([{"final_text": "yes"}]) as server:
+        assert ask(resolve("agents", f"{server.origin}/agent")) == {"final_text": "yes"}
+    (request,) = server.requests
+    assert request.body["messages"] == MESSAGES
+    assert set(request.body) == {"messages", "tools", "task", "rollout", "mcp_url"}
+    assert request.headers["authorization"] == "Bearer sk-agent-0123456789abcdef"
 
 
-def test_an_endpoint_may_answer_in_text(endpoint: dict[str, Any]) -> None:
-    endpoint.update(type="text/plain", body=b"  just text \n")
-    assert ask(EndpointAgent(endpoint["url"])) == "just text"
+def test_an_endpoint_may_answer_in_text() -> None:
+    with ModelServer([Reply(200, "  just text \n", {"content-type": "text/plain"})]) as server:
+        assert ask(EndpointAgent(f"{server.origin}/agent")) == "just text"
 
 
 @pytest.mark.parametrize(
@@ -200,14 +168,14 @@ def test_an_endpoint_may_answer_in_text(endpoint: dict[str, Any]) -> None:
     ],
 )
 def test_an_endpoint_that_fails_says_why_and_is_asked_once(
-    endpoint: dict[str, Any], status: int, body: bytes, reason: str, permanent: bool
+    status: int, body: bytes, reason: str, permanent: bool
 ) -> None:
-    endpoint.update(status=status, body=body)
-    agent = EndpointAgent(endpoint["url"], headers={"x-key": "sk-agent-0123456789abcdef"}, max_output=2000)
-    with pytest.raises(AgentError, match=re.escape(reason)) as caught:
-        ask(agent)
+    with ModelServer(lambda request: Reply(status, body)) as server:
+        agent = EndpointAgent(f"{server.origin}/agent", headers={"x-key": "sk-agent-0123456789abcdef"}, max_output=2000)
+        with pytest.raises(AgentError, match=re.escape(reason)) as caught:
+            ask(agent)
     assert caught.value.permanent is permanent
-    assert len(endpoint["requests"]) == 1
+    assert len(server.requests) == 1
     assert "sk-agent" not in f"{caught.value}{agent!r}"
 
 

@@ -279,7 +279,7 @@ def test_a_provider_with_a_wire_format_of_its_own(serve: Any) -> None:
     server = serve(
         lambda request: Reply(429, slow, {"retry-after": "0.05"}) if request.number == 0 else Reply(body=reply)
     )
-    model = from_spec("anthropic:claude-sonnet-4-5", api_key=KEY, base_url=server.url.removesuffix("/v1"))
+    model = from_spec("anthropic:claude-sonnet-4-5", api_key=KEY, base_url=server.origin)
     tool = {"type": "function", "function": {"name": "get", "parameters": {"type": "object", "properties": {}}}}
     got = run(model, [tool], {"max_tokens": 9})
     assert (got.attempts, got.finish_reason) == (2, "tool_calls")
