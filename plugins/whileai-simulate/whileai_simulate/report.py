@@ -34,13 +34,14 @@ class Tally:
     failed: int = 0
     truncated: int = 0
     tasks: int = 0
-    axes: dict[str, Counter[Any]] = field(default_factory=dict)
-    planned: Counter[str] = field(default_factory=Counter)
-    fired: Counter[str] = field(default_factory=Counter)
-    seeded: Counter[str] = field(default_factory=Counter)
-    ended: Counter[str] = field(default_factory=Counter)
+    # Plain dicts where every row counts: a Counter's default costs a call of Python.
+    axes: dict[str, dict[Any, int]] = field(default_factory=dict)
+    planned: dict[str, int] = field(default_factory=dict)
+    fired: dict[str, int] = field(default_factory=dict)
+    seeded: dict[str, int] = field(default_factory=dict)
+    ended: dict[str, int] = field(default_factory=dict)
     reasons: Counter[str] = field(default_factory=Counter)
-    tools: Counter[str] = field(default_factory=Counter)
+    tools: dict[str, int] = field(default_factory=dict)
     tokens: float = 0.0
     usd: float = 0.0
     user_failed: int = 0
@@ -51,20 +52,22 @@ class Tally:
         if first:
             self.tasks += 1
             for axis, value in row.get("axes", {}).items():
-                self.axes.setdefault(axis, Counter())[value] += 1
-        faults = row["world"].get("faults")
-        if faults:
-            for fault in faults:
-                self.planned[fault["kind"]] += 1
-        fired = row["faults_fired"]
-        if fired:
-            for kind in {fault["kind"] for fault in fired}:
-                self.fired[kind] += 1
+                counts = self.axes.get(axis)
+                if counts is None:
+                    counts = self.axes[axis] = {}
+                counts[value] = counts.get(value, 0) + 1
+        for fault in row["world"].get("faults") or ():
+            planned, kind = self.planned, fault["kind"]
+            planned[kind] = planned.get(kind, 0) + 1
+        if row["faults_fired"]:
+            fired = self.fired
+            for kind in {fault["kind"] for fault in row["faults_fired"]}:
+                fired[kind] = fired.get(kind, 0) + 1
         for label in row.get("seeded") or ():
-            self.seeded[label] += 1
+            self.seeded[label] = self.seeded.get(label, 0) + 1
         ended, tools = self.ended, self.tools
         how = row.get("ended_by", "agent")
-        ended[how] = ended.get(how, 0) + 1  # a Counter's own default costs a call of Python
+        ended[how] = ended.get(how, 0) + 1
         for call in row["world_log"]["calls"]:
             if call["effect"] != "found":
                 name = call["tool"]
@@ -239,14 +242,14 @@ def make_report(
         # `none` follows from the tool and is not asked for by itself.
         wanted = {v: s for v, s in wanted_all.items() if v != "none" or axis == "tool"}
         whole = sum(wanted.values()) or 1.0
-        counts = tally.axes.get(axis, Counter())
-        total = sum(counts[v] for v in wanted) or 1
+        counts = tally.axes.get(axis, {})
+        total = sum(counts.get(v, 0) for v in wanted) or 1
         for value, weight in wanted.items():
             share = weight / whole
-            got = counts[value] / total
+            got = counts.get(value, 0) / total
             # One task is the least that a share can move by.
             near = abs(got - share) <= max(tolerance, 1.0 / total) + 1e-12
-            shares.append(Share(axis, str(value), share, got, counts[value], near))
+            shares.append(Share(axis, str(value), share, got, counts.get(value, 0), near))
     kinds = sorted({*tally.planned, *tally.fired})
     return SimulationReport(
         tasks=tally.tasks,
@@ -255,11 +258,11 @@ def make_report(
         truncated=tally.truncated,
         pairs=pairs,
         shares=tuple(shares),
-        faults={k: {"planned": tally.planned[k], "fired": tally.fired[k]} for k in kinds},
+        faults={k: {"planned": tally.planned.get(k, 0), "fired": tally.fired.get(k, 0)} for k in kinds},
         groups=dict(groups),
         seeded=dict(sorted(tally.seeded.items())),
         ended_by=dict(sorted(tally.ended.items())),
-        calls=dict(tally.tools.most_common()),
+        calls=dict(sorted(tally.tools.items(), key=lambda item: -item[1])),
         wording=dict(wording),
         reasons=dict(tally.reasons.most_common()),
         stopped=stopped,

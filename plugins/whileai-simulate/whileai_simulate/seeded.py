@@ -31,6 +31,7 @@ BEHAVIOURS = ("hedging", "sycophancy", "apology", "boilerplate", "ignored_fault"
 """What the seeded agent can do on purpose, in the order in which `only=` may name them."""
 
 _RETRIES = 3
+_decoded = json.JSONDecoder().raw_decode  # what `json.loads` does between looks at white space
 
 
 class ScriptedAgent:
@@ -145,23 +146,24 @@ def _follow(world: World, plan: Sequence[Mapping[str, Any]], trust_faults: bool)
     """Run the plan on the world, and return the messages and what to tell the user."""
     messages: list[Message] = []
     said: dict[int, str] = {}
-    number, given_up = 0, -2
+    number, given_up, fired = 0, -2, len(world.fired)
     for step in plan:
         name, part = step["tool"], step.get("part", 0)
         if part == given_up or given_up == -1:
             continue
-        result = ""
+        arguments, result = step["arguments"], ""
+        text = _encode(arguments)
         for _ in range(_RETRIES):
             number += 1
-            call_id = f"call_{number}"
-            fired = len(world.fired)
-            text, result = _encode(step["arguments"]), world.call(name, step["arguments"])
+            call_id, result = f"call_{number}", world.call(name, arguments)
             call = {"id": call_id, "type": "function", "function": {"name": name, "arguments": text}}
             messages.append({"role": "assistant", "content": "", "tool_calls": [call]})
             messages.append({"role": "tool", "tool_call_id": call_id, "content": result})
-            if len(world.fired) == fired or trust_faults or '"retryable": false' in result:
+            before, fired = fired, len(world.fired)
+            if fired == before or trust_faults or '"retryable": false' in result:
                 break
-        sentence, stop = _heard(name, result, str(world.log[-1].get("entity") or ""), world.log[-1]["effect"])
+        last = world.log[-1]
+        sentence, stop = _heard(name, result, str(last.get("entity") or ""), last["effect"])
         if sentence:
             said[part] = sentence
         if stop:
@@ -187,7 +189,9 @@ _SHOWN = (
 def _heard(name: str, result: str, entity: str, effect: str) -> tuple[str, bool]:
     """Return a sentence about a result, and whether the course ends here."""
     try:
-        value = json.loads(result)
+        value, end = _decoded(result)
+        if end != len(result):
+            value = json.loads(result)
     except ValueError:
         return f"The answer of {_spoken(name)} came back broken, so I can't rely on it.", True
     if isinstance(value, dict) and "error" in value:
