@@ -200,7 +200,7 @@ def test_no_sentence_speaks_against_another(name: str, rows: Any) -> None:
 
 
 BROKEN = re.compile(
-    r"\b(\w+) \1\b|[{}]|\b(look|pull|turn) (up|on) it\b|\bme it\b|use on \d|as the (new )?slot|"
+    r"\b(\w+) \1\b|[{}]|\b(look|pull|turn) (up|on) it\b|\bme it\b|use on \d|[.?!][.?]|as the (new )?slot|"
     r"\ba [aeiou]\w|\bcodes\b|minutes: \d|\bmg: \d|\bmy (patient|tracking|student)\b(?! (file|ID))|_[a-z]+ as the"
 )
 

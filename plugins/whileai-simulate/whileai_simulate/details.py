@@ -182,7 +182,7 @@ def _by_name(param: Param, name: str, text: str, words: Sequence[str], draw: Dra
     if last in _TITLED or last in ("start", "end") or param.schema.get("format") == "date-time":
         return f"{capital(name)}: {text}."
     if last in ("message", "note", "notes", "comment", "body", "text", "content", "description", "summary"):
-        return f"{capital(name)}: {text}."
+        return f"{capital(name)}: {text}{'' if text.endswith(('.', '!', '?')) else '.'}"
     return ""
 
 

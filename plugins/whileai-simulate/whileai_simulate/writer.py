@@ -38,6 +38,7 @@ _MONEY = frozenset(
     ["pay", "payment", "refund", "return", "exchange", "cancel", "purchase", "invoice", "bill", "charge", "book"]
 )
 _MONEY_BACK = frozenset(["refund", "return", "cancel"])
+_PAID = frozenset(["order", "reservation", "booking", "subscription", "ticket", "shipment", "invoice", "claim"])
 _FINISHED = re.compile(r"settled|finished already|done this already")
 _AGREED = re.compile(r"already|agreed|approved|settled|finished")
 _APP = re.compile(r"\b(app|website|page)\b")
@@ -190,8 +191,10 @@ def _second_wish(domain: Domain, scene: Scene, stance: str, body: str, draw: Dra
     first, second = scene.targets
     also, thing = wish_of(domain, second, draw, scene), thing_of(domain, second)
     leads: Sequence[str] = ("And then please", "After that, please", "Also, please")
-    if second.record is first.record and thing in body and also.endswith(f" {thing}"):
-        also = _with_it(also.removesuffix(f" {thing}")) + (" once more" if first.info.kind == "read" else "")
+    if second.record is first.record and thing in body and also.endswith(f" {thing}") and " of " not in also:
+        also = _with_it(also.removesuffix(f" {thing}").replace("find", "check")) + (
+            " once more" if first.info.kind == "read" else ""
+        )
         leads = ("When that's done, please", "Afterwards, please")
     more = details_of(second, draw) if second.info.kind != "write" or stance in ACTING else ""
     if [v for _, v in second.details] == [v for _, v in first.details]:
@@ -256,7 +259,7 @@ def _body(domain: Domain, scene: Scene, target: Target, stance: str, wants: str,
         frames = [f for f in frames if not _AGREED.search(f)]  # nobody agreed to the opposite of what was said
     if target.info.mode == "create":
         frames = [f for f in frames if "too late" not in f]
-    if domain.person is None and not _MONEY & set(words_of(target.info.name)):
+    if not _MONEY & set(words_of(target.info.name)) and target.entity not in _PAID:
         frames = [f for f in frames if "compensation" not in f]
     if target.entity == domain.person or target.entity in CATALOG:
         frames = [f for f in frames if not f.startswith("any news")]
