@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from whileai_kernel.errors import ParameterError, UnknownNameError, WhileaiError
+from whileai_kernel.errors import ParameterError, RowError, UnknownNameError, WhileaiError
 from whileai_kernel.rowio import write_rows
 from whileai_kernel.tools import tool
 from whileai_simulate import Options, honest_agent, simulate
@@ -173,3 +173,37 @@ def test_labels_of_foreign_traces_aim_nothing_and_never_show() -> None:
             {"prompt": "y", "reward": 0.0, "axes": secret}, {"prompt": "z", "reward": 0.0}]  # fmt: skip
     data = run(traces=rows)
     assert secret not in str(list(data)) + str(data.warnings) + str(data.provenance) + str(data.report)
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        ({"axes": "text"}, "axes of a task must be a mapping"),
+        ({"axes": {"stance": ["a"]}}, "axis 'stance' of a task"),
+        ({"world": "text"}, "world of a task must be a mapping"),
+        ({"world": {"entities": {"order": [1]}}}, "entities of a world"),
+        ({"world": {"entities": {"order": {"A-1": 1}}}}, "entities of a world"),
+        ({"world": {"faults": [{"kind": "timeout"}]}}, "faults of a world"),
+        ({"world": {"faults": "timeout"}}, "faults of a world"),
+        ({"privileged": "secret"}, "privileged of a task must be a mapping"),
+        ({"privileged": {"plan": [{"tool": "x"}]}}, "the plan of a task"),
+        ({"privileged": {"plan": "call it"}}, "the plan of a task"),
+        ({"privileged": {"goal": "do it"}}, "the goal of a task"),
+        ({"tools": "text"}, "tools of a task must be a list"),
+        ({"system_prompt": 5}, "system_prompt of a task must be text"),
+        ({"prompt": ["x"]}, "a task needs a prompt"),
+        ({"prompt": ""}, "a task needs a prompt"),
+    ],
+)
+def test_a_task_of_another_shape_is_named_by_its_place(task: dict[str, Any], said: str) -> None:
+    with pytest.raises(RowError) as caught:
+        run(tasks=[{"prompt": "fine"}, {"prompt": "hello", **task}], situations=None)
+    assert said in str(caught.value)
+    assert caught.value.row == 1
+
+
+def test_parts_of_a_task_that_are_none_are_as_if_they_were_not_there() -> None:
+    empty = {"world": None, "axes": None, "privileged": {"plan": None, "goal": None}, "tools": None, "split": None}
+    tasks = [{"prompt": "hello", **empty}, {"prompt": "hi", "world": {"entities": None, "faults": None, "seed": None}}]
+    data = simulate(honest_agent(), tools=TOOLS, tasks=tasks, repeats=1, progress=False)
+    assert [row["outcome"] for row in data] == ["completed"] * 2

@@ -464,3 +464,36 @@ def test_clauses_of_the_policy_that_no_situation_is_about_are_told() -> None:
     room = program(system_prompt=policy, situations=90, repeats=1)
     assert len({row["axes"]["policy_rule"] for row in room} - {"none"}) == 40
     assert not any("clauses of the policy" in w for w in room.warnings)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_rows_of_an_earlier_run_may_be_traces(seed: int) -> None:
+    """What the writer says whoever asks is no leak; the ask of a trace, with its ids, is: it never comes again."""
+
+    @tool(kind="write")
+    def set_address(order_id: str, address: str) -> dict[str, Any]:
+        """Change the address of an order."""
+        ...
+
+    call: dict[str, Any] = {"tools": [get_order, set_address], "situations": 120, "repeats": 1, "progress": False}
+    before = simulate(honest_agent(), **call)
+    traces = [{**row, "reward": 0.0, "status": "ok"} for row in before]
+    after = simulate(honest_agent(), traces=traces, seed=seed, **call)
+    said = {row["prompt"] for row in before}
+    assert len(after) == 120
+    assert not any(row["prompt"] in said for row in after)
+    numbered = {run for row in before for run in shingles(row["prompt"], 8) if any(c.isdigit() for c in run)}
+    assert not any(numbered & shingles(row["prompt"], 8) for row in after)
+    assert not seed or after.report.wording["leaks"] < 40
+
+
+@pytest.mark.parametrize(
+    "trace",
+    [{}, {"messages": "text"}, {"messages": [5]}, {"messages": None, "prompt": None}, {"prompt": 5},
+     {"messages": [{"role": "user", "content": [{"type": "text", "text": "x"}]}]},
+     {"messages": [{"role": "assistant", "tool_calls": [{"function": None}]}]},
+     {"messages": [{"role": "assistant", "tool_calls": "x"}]}],
+)  # fmt: skip
+def test_traces_of_any_shape_end_no_run(trace: dict[str, Any]) -> None:
+    data = program(traces=[{"reward": 0.0, **trace}], situations=4, repeats=1)
+    assert len(data) == 4

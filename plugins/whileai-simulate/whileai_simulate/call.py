@@ -17,7 +17,7 @@ from whileai_kernel.rows import content_id
 from whileai_kernel.tools import Tool, as_tools
 from whileai_simulate import defaults as d
 from whileai_simulate.axes import NO_TOOL, SEVERAL, VOCABULARY
-from whileai_simulate.checks import check_arguments, check_functions, rows_of
+from whileai_simulate.checks import check_arguments, check_functions, rows_of, task_rows
 from whileai_simulate.dedup import NearDuplicates
 from whileai_simulate.estimate import RunEstimate
 from whileai_simulate.fingerprint import fingerprint
@@ -84,7 +84,7 @@ class Call:
 
     def _prepare_tasks(self) -> None:
         from whileai_simulate.replay import seed_tasks
-        from whileai_simulate.traces import LeakCheck, aim, trace_texts
+        from whileai_simulate.traces import LeakCheck, aim, spoken_words, trace_texts
 
         call = self.arguments
         tools: list[Tool] = as_tools(call["tools"])
@@ -113,13 +113,19 @@ class Call:
         fixed = replay if replay is not None else seed_tasks(self.setting, self._seeds())
         self.count = self._count(replay, len(fixed))
         self.grid = Grid(self.setting.axes, self.count - len(fixed), self.options.strength, call["seed"])
+        leak_check, near = None, NearDuplicates(self.options.near_duplicate, window=self.options.near_window)
+        if traces:
+            for text in (t for trace in traces for t in trace_texts(trace)):
+                near.note(text)  # word for word, frames of the writer do not come again either
+            spoken = spoken_words(self.setting, self.grid.array.rows)
+            leak_check = LeakCheck(traces, self.options.leak_ngram, tools, spoken)
         self.source = TaskSource(
             self.setting,
             self.grid,
             make_writer(call["simulator"], self.user, self.options.locale),
-            NearDuplicates(self.options.near_duplicate, window=self.options.near_window),
+            near,
             fixed,
-            LeakCheck(traces, self.options.leak_ngram, tools) if traces else None,
+            leak_check,
         )
 
     def _replayed(self, tools: Sequence[Tool]) -> list[dict[str, Any]]:
@@ -133,7 +139,7 @@ class Call:
                     f"tasks= and {name}= exclude each other", why="a replay runs the tasks that it is given alone",
                     fix=f"leave {name} out, or run it as a second call",
                 )  # fmt: skip
-        replay = read_tasks(rows_of("tasks", call["tasks"]))
+        replay = read_tasks(task_rows(call["tasks"]))
         prompt, others = call["system_prompt"], 0
         for task in replay:
             if prompt is not None:

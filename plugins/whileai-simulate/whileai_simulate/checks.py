@@ -7,14 +7,14 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from whileai_kernel.errors import ParameterError, RowError, unknown_name
 from whileai_kernel.rowio import read_rows
 from whileai_simulate.faults import FAULTS, SUCCESS, Fault
 from whileai_simulate.world import World
 
-__all__ = ["check_arguments", "check_functions", "check_number", "check_options", "rows_of"]
+__all__ = ["check_arguments", "check_functions", "check_number", "check_options", "rows_of", "task_rows"]
 
 
 def check_number(
@@ -245,3 +245,70 @@ def rows_of(name: str, value: Any) -> list[Any]:
         if not isinstance(row, Mapping) and not hasattr(row, "model_dump"):
             raise RowError(f"{name}: a row is a mapping", why=f"got {type(row).__name__}", fix="pass rows", row=n)
     return rows
+
+
+_PARTS = {"axes": Mapping, "world": Mapping, "privileged": Mapping, "tools": list | tuple, "system_prompt": str}
+
+
+def task_rows(value: Any) -> list[Any]:
+    """Return what `tasks=` holds, with the parts of each task in the shape that a world needs.
+
+    Raises:
+        RowError: A part of a task is of another shape; tasks of other tools are replayed as they are, or not at all.
+    """
+    rows = [row.model_dump() if hasattr(row, "model_dump") else row for row in rows_of("tasks", value)]
+    out = []
+    for n, row in enumerate(rows):
+        task = {k: v for k, v in row.items() if v is not None}
+        for name, kind in _PARTS.items():
+            if name in task and not isinstance(task[name], kind):
+                _refuse(n, f"{name} of a task must be {_KINDS[name]}, not {type(task[name]).__name__}")
+        for axis, label in task.get("axes", {}).items():
+            if not isinstance(label, str | int | float | None):
+                _refuse(n, f"axis {axis!r} of a task must be text or a number, not {type(label).__name__}")
+        if "world" in task:
+            task["world"] = {k: v for k, v in task["world"].items() if v is not None}
+            _check_world(n, task["world"])
+        if "privileged" in task:
+            task["privileged"] = private = {k: v for k, v in task["privileged"].items() if v is not None}
+            _check_plan(n, private)
+        out.append(task)
+    return out
+
+
+_KINDS = {
+    "axes": "a mapping",
+    "world": "a mapping",
+    "privileged": "a mapping",
+    "tools": "a list",
+    "system_prompt": "text",
+}
+
+
+def _refuse(n: int, what: str) -> NoReturn:
+    raise RowError(what, why="a replay puts the task into its world again", fix="correct it, or leave it out", row=n)
+
+
+def _check_world(n: int, world: Mapping[str, Any]) -> None:
+    entities, faults = world.get("entities", {}), world.get("faults", [])
+    fine = isinstance(entities, Mapping) and all(
+        isinstance(records, Mapping) and all(isinstance(r, Mapping) for r in records.values())
+        for records in entities.values()
+    )
+    if not fine:
+        _refuse(n, "entities of a world must be records by type and id")
+    if not isinstance(faults, list | tuple) or not all(
+        isinstance(f, Mapping) and {"kind", "tool", "calls"} <= set(f) for f in faults
+    ):
+        _refuse(n, "faults of a world must be a list of {'kind', 'tool', 'calls'}")
+
+
+def _check_plan(n: int, private: Mapping[str, Any]) -> None:
+    plan, goal = private.get("plan", []), private.get("goal", {})
+    if not isinstance(plan, list | tuple) or not all(
+        isinstance(s, Mapping) and isinstance(s.get("tool"), str) and isinstance(s.get("arguments"), Mapping)
+        for s in plan
+    ):
+        _refuse(n, "the plan of a task must be a list of {'tool', 'arguments'}")
+    if not isinstance(goal, Mapping):
+        _refuse(n, f"the goal of a task must be a mapping, not {type(goal).__name__}")

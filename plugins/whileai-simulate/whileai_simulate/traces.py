@@ -9,17 +9,26 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
 from typing import Any
 
-from whileai_kernel.messages import text_of, tool_calls
+from whileai_kernel.errors import RowError
+from whileai_kernel.messages import normalise_messages, text_of, tool_calls
 from whileai_kernel.rows import passed
 from whileai_kernel.tools import Tool
 from whileai_simulate import phrases
 from whileai_simulate.axes import VOCABULARY
 from whileai_simulate.dedup import shingles, words_in
+from whileai_simulate.draw import hash64
 from whileai_simulate.lexicon import words_of
+from whileai_simulate.scenes import Setting, build_scene
+from whileai_simulate.writer import word_scene
 
-__all__ = ["LeakCheck", "aim", "trace_texts"]
+__all__ = ["LeakCheck", "aim", "spoken_words", "trace_texts"]
+
+_SPOKEN = 200
+"""Asks of another seed that are read for the writer's own words."""
 
 _ERRORS = (
     ("timeout", r"time[d ]?.?out"),
@@ -37,12 +46,16 @@ class LeakCheck:
         traces: Rows; their prompts and user turns are what must not enter.
         n: Words in a row that count as a leak.
         tools: Tools of the run, whose names are the writer's own words too.
+        spoken: Further words that the offline writer says by itself, see `spoken_words`.
     """
 
-    def __init__(self, traces: Iterable[Mapping[str, Any]], n: int, tools: Iterable[Tool] = ()) -> None:
+    def __init__(
+        self, traces: Iterable[Mapping[str, Any]], n: int, tools: Iterable[Tool] = (), spoken: Iterable[str] = ()
+    ) -> None:
         self.n = n
         names = [name for tool in tools for name in (tool.name, *tool.parameters.get("properties", {}))]
         self._own = {w for text in own_phrases() for w in words_in(text)} | {w for n in names for w in words_of(n)}
+        self._own.update(spoken)
         self._known: set[str] = set()
         for row in traces:
             for text in trace_texts(row):
@@ -57,6 +70,19 @@ class LeakCheck:
     def of_frames(self, text: str) -> bool:
         """Return whether a text of the offline writer leaks: frames that follow each other are its own words."""
         return any(not self._own.issuperset(run.split()) for run in self._known & shingles(text, self.n))
+
+
+def spoken_words(setting: Setting, situations: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Return what the offline writer says whoever asks: words, and no numbers, of asks that no run of its seed makes.
+
+    Frames and names of tools are not all: the beginnings of ids and the values of a schema are its own words too. Where
+    they were not known as such, rows of an earlier run left no wording for the next one.
+    """
+    other = replace(setting, seed=hash64(setting.seed, "spoken"))
+    words: set[str] = set()
+    for n, axes in enumerate(islice(situations, _SPOKEN)):
+        words.update(words_in(word_scene(other, build_scene(other, axes, n), n)))
+    return {w for w in words if not any(c.isdigit() for c in w)}
 
 
 def own_phrases() -> list[str]:
@@ -81,7 +107,10 @@ def own_phrases() -> list[str]:
 def trace_texts(row: Mapping[str, Any]) -> list[str]:
     """Return what people said in a trace: its prompt and user turns."""
     texts = [str(row["prompt"])] if row.get("prompt") else []
-    texts += [text_of(m.get("content")) for m in row.get("messages") or () if m.get("role") == "user"]
+    said = row.get("messages")
+    for message in said if isinstance(said, list | tuple) else ():
+        if isinstance(message, Mapping) and message.get("role") == "user":
+            texts.append(text_of(message.get("content")))
     return [t for t in texts if t.strip()]
 
 
@@ -91,6 +120,14 @@ def _axes_of(row: Mapping[str, Any], known: Mapping[str, Sequence[str]]) -> dict
     if not isinstance(axes, Mapping):
         return {}
     return {k: v for k, v in axes.items() if k in known and isinstance(v, str) and v in known[k]}
+
+
+def _calls(row: Mapping[str, Any]) -> list[Any]:
+    """Return the calls of a trace; messages of another shape than chat say nothing of them."""
+    try:
+        return list(tool_calls(normalise_messages(row.get("messages") or ())))
+    except RowError:
+        return []
 
 
 def aim(
@@ -112,7 +149,7 @@ def aim(
         for axis, value in values.items():
             counts.setdefault(axis, Counter())[value] += 1
         if "tool" not in values or "tool_condition" not in values:
-            calls = tool_calls(row.get("messages") or ())
+            calls = _calls(row)
             if "tool" not in values:
                 for name in {c.name for c in calls} & names:
                     counts.setdefault("tool", Counter())[name] += 1
