@@ -489,7 +489,7 @@ def test_rows_of_an_earlier_run_may_be_traces(seed: int) -> None:
 
 @pytest.mark.parametrize(
     "trace",
-    [{}, {"messages": "text"}, {"messages": [5]}, {"messages": None, "prompt": None}, {"prompt": 5},
+    [{}, {"reward": "bad"}, {"messages": "text"}, {"messages": [5]}, {"messages": None, "prompt": None}, {"prompt": 5},
      {"messages": [{"role": "user", "content": [{"type": "text", "text": "x"}]}]},
      {"messages": [{"role": "assistant", "tool_calls": [{"function": None}]}]},
      {"messages": [{"role": "assistant", "tool_calls": "x"}]}],

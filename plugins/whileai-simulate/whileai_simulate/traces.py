@@ -122,6 +122,13 @@ def _axes_of(row: Mapping[str, Any], known: Mapping[str, Sequence[str]]) -> dict
     return {k: v for k, v in axes.items() if k in known and isinstance(v, str) and v in known[k]}
 
 
+def _failed(row: Mapping[str, Any]) -> bool:
+    """Whether a trace failed; a reward that is no number says nothing."""
+    reward = row.get("reward")
+    scored = isinstance(reward, int | float) and not isinstance(reward, bool)
+    return row.get("outcome") == "failed" or (scored and passed(row) is False)
+
+
 def _calls(row: Mapping[str, Any]) -> list[Any]:
     """Return the calls of a trace; messages of another shape than chat say nothing of them."""
     try:
@@ -137,7 +144,7 @@ def aim(
 
     A value's weight is 1 plus three times its share among failing rows. Weights that the caller set stay.
     """
-    failing = [row for row in traces if passed(row) is False or row.get("outcome") == "failed"]
+    failing = [row for row in traces if _failed(row)]
     out = {axis: dict(values) for axis, values in weights.items()}
     if not failing:
         return out, ["traces: no failing row, so the grid is not aimed"]
