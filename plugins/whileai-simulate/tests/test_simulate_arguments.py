@@ -10,7 +10,7 @@ import pytest
 from whileai_kernel.errors import ParameterError, RowError, UnknownNameError, WhileaiError
 from whileai_kernel.rowio import write_rows
 from whileai_kernel.tools import tool
-from whileai_simulate import Options, honest_agent, simulate
+from whileai_simulate import Options, honest_agent, recommend, simulate
 from whileai_simulate.faults import Fault
 from whileai_simulate.journal import JournalError
 
@@ -207,3 +207,19 @@ def test_parts_of_a_task_that_are_none_are_as_if_they_were_not_there() -> None:
     tasks = [{"prompt": "hello", **empty}, {"prompt": "hi", "world": {"entities": None, "faults": None, "seed": None}}]
     data = simulate(honest_agent(), tools=TOOLS, tasks=tasks, repeats=1, progress=False)
     assert [row["outcome"] for row in data] == ["completed"] * 2
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        *(({"half_width": v}, "half_width must be in") for v in (0, 0.6, NAN, "x", True)),
+        *(({"concurrency": v, "rollout_s": 1.0}, "concurrency must be") for v in (0, -1, 1.5, "x")),
+        *(({name: v}, f"{name} must be a number") for name in ("rollout_usd", "rollout_s") for v in (-1, NAN, "x")),
+        ({"mode": "rll"}, "did you mean 'rl'"),
+        ({"strength": 5}, "strength must be"),
+    ],
+)
+def test_a_recommendation_of_nonsense_is_refused(call: dict[str, Any], said: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        recommend(TOOLS, "Never lie.", **call)
+    assert said in str(caught.value)

@@ -14,7 +14,7 @@ from whileai_kernel.rowio import read_rows
 from whileai_simulate.faults import FAULTS, SUCCESS, Fault
 from whileai_simulate.world import World
 
-__all__ = ["check_arguments", "check_functions", "check_number", "check_options", "rows_of", "task_rows"]
+__all__ = ["check_arguments", "check_functions", "check_number", "check_options", "is_number", "rows_of", "task_rows"]
 
 
 def check_number(

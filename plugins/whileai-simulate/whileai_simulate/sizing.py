@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from whileai_kernel.errors import ParameterError
+from whileai_simulate.checks import check_number, is_number
 from whileai_simulate.covering import covering_array
 from whileai_simulate.defaults import INTERVAL_HALF_WIDTH
 from whileai_simulate.options import preset
@@ -82,10 +83,14 @@ def recommend(
         always pass or always fail (variance 1/4 between tasks), where repeats do not help.
 
     Raises:
-        ParameterError: The half width is out of range, or the mode is unknown.
+        ParameterError: A number is out of range, or the mode is unknown.
     """
-    if not 0 < half_width <= 0.5:
+    if not is_number(half_width) or not 0 < half_width <= 0.5:
         raise ParameterError(f"half_width must be in (0, 0.5], not {half_width!r}", fix="pass half_width=0.1")
+    check_number("concurrency", concurrency, 1, whole=True, fix="pass concurrency=16")
+    for name, value in (("rollout_usd", rollout_usd), ("rollout_s", rollout_s)):
+        if value is not None:
+            check_number(name, value, 0, fix=f"pass what one rollout takes, or leave {name} out")
     setting = make_setting(tools, system_prompt)
     array = covering_array(setting.axes.values, strength=strength, forbidden=setting.axes.forbidden)
     precise = math.ceil(0.25 * (1.959964 / half_width) ** 2)
