@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from whileai_kernel.errors import ParameterError
+from whileai_kernel.errors import ParameterError, StopStage
 from whileai_kernel.messages import tool_calls, validate_messages
 from whileai_kernel.models import from_row
 from whileai_kernel.rowio import dumps_row
@@ -497,3 +497,28 @@ def test_rows_of_an_earlier_run_may_be_traces(seed: int) -> None:
 def test_traces_of_any_shape_end_no_run(trace: dict[str, Any]) -> None:
     data = program(traces=[{"reward": 0.0, **trace}], situations=4, repeats=1)
     assert len(data) == 4
+
+
+async def waits(message: str) -> str:
+    await asyncio.sleep(0)
+    return "ok"
+
+
+@pytest.mark.parametrize("agent", [lambda message: "ok", waits, honest_agent()], ids=["sync", "async", "inline"])
+def test_a_progress_hook_that_raises_ends_no_run(agent: Any) -> None:
+    calls: list[int] = []
+
+    def hook(done: int, planned: int) -> None:
+        calls.append(done)
+        raise ZeroDivisionError("mine")
+
+    with pytest.warns(RuntimeWarning, match="progress: ZeroDivisionError: mine"):
+        data = simulate(agent, situations=6, repeats=2, progress=hook)
+    assert len(data) == 12
+    assert calls == [1], "it is not called again"
+
+    def stop(done: int, planned: int) -> None:
+        raise StopStage("enough")
+
+    with pytest.raises(StopStage, match="enough"):
+        simulate(agent, situations=6, repeats=2, progress=stop)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Any
+
+from whileai_kernel.errors import StopStage
 
 __all__ = ["Progress", "make_progress"]
 
@@ -23,9 +26,21 @@ class Progress:
         self._show, self._end = show, end
 
     def update(self, done: int, planned: int) -> None:
-        """Show that `done` of `planned` rollouts have landed."""
-        if self._show is not None:
+        """Show that `done` of `planned` rollouts have landed.
+
+        A display that raises is told once and left alone from then on: it ends no run, unless it raises `StopStage`.
+        """
+        if self._show is None:
+            return
+        try:
             self._show(done, planned)
+        except StopStage:
+            raise
+        except Exception as err:  # noqa: BLE001 - whoever watches does not decide
+            self._show = None
+            warnings.warn(
+                f"progress: {type(err).__name__}: {err}; it is not called again", RuntimeWarning, stacklevel=2
+            )
 
     def close(self) -> None:
         """End the display."""
