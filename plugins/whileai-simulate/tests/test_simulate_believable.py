@@ -270,6 +270,41 @@ def test_reading_of_tools_without_hints() -> None:
     assert "method" not in read_domain(CODE).entities["pull_request"].fields
 
 
+def test_a_verb_that_does_not_look_does_something() -> None:
+    tools = [made(f"{verb}_shipment", shipment_id=TEXT) for verb in ("reroute", "expedite", "zap")]
+    tools += [made("shipment_status", shipment_id=TEXT), made("order_details", order_id=TEXT)]
+    kinds = {name: info.kind for name, info in read_domain(tools).tools.items()}
+    assert [kinds[t["name"]] for t in tools] == ["write", "write", "write", "read", "read"]
+
+
+def test_parties_are_people_of_their_own_and_told_like_people() -> None:
+    party = {"type": "object", "required": ["name", "street", "city"],
+             "properties": {"name": TEXT, "street": TEXT, "city": TEXT}}  # fmt: skip
+    window = {"type": "object", "properties": {"from": MOMENT, "to": MOMENT}, "required": ["from", "to"]}
+    parcel = {"type": "object", "properties": {"weight_kg": {"type": "number"}}, "required": ["weight_kg"]}
+    tool = made(
+        "create_shipment", sender=party, receiver=party, parcels={"type": "array", "items": parcel}, window=window
+    )
+    seen = 0
+    for row in rows_of([tool], 40):
+        for call in tool_calls(row["messages"]):
+            seen += 1
+            sent, got = call.arguments["sender"], call.arguments["receiver"]
+            assert sent != got
+            assert re.fullmatch(r"[A-Z][\w'-]+ [A-Z][\w'-]+", got["name"])
+            assert f"{got['name']}, {got['street']}, {got['city']}" in row["prompt"]
+            assert call.arguments["window"]["from"] < call.arguments["window"]["to"]
+            assert f"weight {call.arguments['parcels'][0]['weight_kg']} kg" in row["prompt"]
+    assert seen
+
+
+def test_a_change_says_what_to() -> None:
+    tool = made("update_member", ["member_id"], member_id=TEXT, email=TEXT, phone=TEXT)
+    calls = [c for row in rows_of([tool], 40) for c in tool_calls(row["messages"])]
+    assert calls
+    assert all(len(c.arguments) > 1 for c in calls)
+
+
 @pytest.mark.parametrize(("word", "many"), [
     ("category", "categories"), ("code", "code"), ("pull request", "pull requests"), ("flights", "flights"),
     ("branch", "branches"), ("person", "people"),

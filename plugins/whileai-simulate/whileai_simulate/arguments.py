@@ -40,10 +40,12 @@ def _searched_text(entity: EntityType, record: Mapping[str, Any]) -> str | None:
     for name in ("name", "title", "subject", "snippet", "description", "text"):
         if isinstance(record.get(name), str):
             return str(record[name])
-    for name, value in record.items():
-        if isinstance(value, str) and name not in (entity.id_field, "status") and value.isalpha():
-            return value
-    return None
+    if not entity.closed:
+        return None
+    words = (
+        v for k, v in record.items() if isinstance(v, str) and v.isalpha() and k not in (entity.id_field, "status")
+    )
+    return next(words, None)
 
 
 def arguments_of(
@@ -55,9 +57,14 @@ def arguments_of(
     told: list[tuple[Param, Any]] = []
     fresh = make_person(draw, setting.locale) if info.kind == "write" else person
     lines = 1 + draw.below(2)
+    given = [p for p in info.params if p.required and p.name != info.key]
+    # A change says what to: where nothing is required, the first thing that can be told is.
+    says = next((p for p in info.params if p.name != info.key and not p.entity), None)
+    says = says if info.mode == "change" and info.done is None and not given else None
     for param in info.params:
         if (
-            not param.required
+            param is not says
+            and not param.required
             and param.name != info.key
             and not (info.mode in ("create", "find") and draw.below(3) == 0 and not param.entity)
         ):
@@ -99,7 +106,7 @@ def arguments_of(
                 if info.mode == "list" and param.name.startswith(_SPAN_NAMES) and param.name.endswith("date"):
                     value = day(draw, past=True)  # what is listed has been
                     break
-                value = value_for(param.name, schema, draw, fresh, info.entity)
+                value = value_for(param.name, schema, draw, fresh, info.entity or words_of(info.name)[-1])
                 if record is None or info.mode != "change" or record.get(param.name) != value:
                     break  # a change to what is there already would be none
         arguments[param.name] = value
@@ -125,6 +132,9 @@ _SPANS = (("start", "end"), ("check_in", "check_out"), ("checkin", "checkout"), 
 
 def _in_order(arguments: dict[str, Any]) -> None:
     """What begins and ends does so in this order; a meeting ends an hour after its start."""
+    for inner in arguments.values():
+        if isinstance(inner, dict):
+            _in_order(inner)
     for name, first in list(arguments.items()):
         for begins, ends in _SPANS:
             other = name.replace(begins, ends, 1) if name.startswith(begins) else name

@@ -17,8 +17,8 @@ from whileai_simulate.scenes import ASK, Target
 
 __all__ = ["capital", "details_of"]
 
-_UNITS = {"minutes": "minutes", "hours": "hours", "days": "days", "weeks": "weeks", "months": "months", "mg": "mg",
-          "kg": "kg", "km": "km", "miles": "miles", "percent": "percent", "seconds": "seconds"}  # fmt: skip
+_MEASURES = "minutes hours days weeks months seconds mg kg km miles percent cm lbs"
+_UNITS = {unit: unit for unit in _MEASURES.split()}
 _TOLD = frozenset(["notify", "send", "include", "allow", "force", "skip", "enable", "delete", "add", "share", "keep"])
 _PEOPLES = frozenset(["first_name", "last_name", "surname", "full_name"])
 _SEARCHED = frozenset(["query", "keyword", "keywords", "search", "term", "q"])
@@ -32,7 +32,7 @@ def details_of(target: Target, draw: Draw) -> str:
     if target.info.mode == "generic":
         if target.info.kind == "generic" and words_of(target.info.name)[0] in ("calculate", "compute", "evaluate"):
             return ""  # the sum stands in the wish
-        spoken = next((p for p, v in told if is_spoken_in(p, v)), None)
+        spoken = next((p for p, v in told if target.info.kind == "read" and is_spoken_in(p, v)), None)
         told = [(p, v) for p, v in told if p is not spoken]
     parts: list[str] = []
     place = [(p, v) for p, v in told if p.name in ADDRESS_FIELDS]
@@ -97,11 +97,19 @@ def _spoken_object(value: Mapping[str, Any]) -> str:
     if not head and ids:
         head = str(rest.pop(ids[0]))
     parts = [head] if head else []
+    if len(_PLACED & rest.keys()) > 1:
+        parts.append(_place({k: rest.pop(k) for k in list(rest) if k in _PLACED}))
+    if rest.keys() == {"from", "to"}:
+        return f"from {_spoken(rest['from'])} to {_spoken(rest['to'])}"
     for key, inner in rest.items():
+        words = words_of(key)
+        if len(words) > 1 and words[-1] in _UNITS:
+            parts.append(f"{label('_'.join(words[:-1]))} {_spoken(inner)} {_UNITS[words[-1]]}")
+            continue
         parts.append(f"{_LEADS.get(key, f'{label(key)} ')}{_spoken(inner)}")
-    if rest.keys() <= {"date", "time"} and not head:
+    if rest and rest.keys() <= {"date", "time"} and not head:
         return " ".join(parts).removeprefix("on ")
-    if rest.keys() <= {"date", "time"} or (len(parts) == 2 and parts[1].startswith(("on ", "for "))):
+    if (rest and rest.keys() <= {"date", "time"}) or (len(parts) == 2 and parts[1].startswith(("on ", "for "))):
         return " ".join(parts)
     return ", ".join(parts)
 
@@ -145,7 +153,7 @@ def _by_type(param: Param, value: Any, name: str, text: str, words: Sequence[str
     if isinstance(value, list) and value and not param.entity:
         return f"{capital(_list_name(param, value, name))}: {text}."
     if isinstance(value, Mapping):
-        return f"{capital(name)}: {_place(value) if _PLACED.issuperset(value) else text}."
+        return f"{capital(name)}: {text}."
     if isinstance(value, bool):
         if words[0] in _TOLD and len(words) > 1:
             return f"Please {name}." if value else f"Please don't {name}."

@@ -254,6 +254,8 @@ def _reference(name: str, schema: Mapping[str, Any], verb_object: list[str]) -> 
     entity = singular(match["entity"])
     if entity in _LOOSE and len(verb_object) > 1 and verb_object[-1] not in ("id", "number", "code", "status"):
         entity = verb_object[-1]  # the tracking number of track_package is that of the package
+    elif entity == "tracking":
+        entity = "package"
     coded = not match["kind"].startswith("id")
     if entity.split("_")[-1] in _NOT_ENTITIES or (coded and entity in ("phone", "card", "account_holder")):
         return None, False, ""
@@ -325,16 +327,22 @@ def _note_returns(entities: dict[str, EntityType], tool: Tool, params: tuple[Par
         target.sources.append(f"result of {tool.name}")
 
 
+_NOUNS = frozenset((*PEOPLE, *CATALOG, *STATUSES, "lookup", "info", "details", "status", "history"))
+
+
 def _kind(tool: Tool, words: Sequence[str]) -> tuple[str, str | None]:
     if tool.kind is not None:
         return tool.kind, None
     verb = words[0] if words else ""
-    if verb in READ_VERBS:
-        guess = "read"
+    if verb in READ_VERBS or (verb in _NOUNS and singular(words[-1]) in _PARTS):
+        guess = "read"  # get_order, order_details
     elif verb in WRITE_VERBS and "human" not in words:
         guess = "write"
+    elif not any(words_of(p)[-1:] in (("id",), ("number",), ("code",)) for p in tool.parameters.get("properties", {})):
+        guess = "generic"
     else:
-        guess = "generic" if not any(p.endswith("id") for p in tool.parameters.get("properties", {})) else "read"
+        # Verbs that look are a closed class; what is no noun and none of them does something.
+        guess = "read" if verb in _NOUNS or words[-1] in _PARTS | _FIGURES else "write"
     return guess, f"{tool.name}: kind {guess!r} is guessed from the name; declare kind= (or x-kind)"
 
 

@@ -28,6 +28,7 @@ _CONDITIONS = ("sunny", "cloudy", "light rain", "partly cloudy", "windy", "showe
 _NUMBERS = {
     "rate": (5, 180, 100), "price": (300, 90_000, 100), "cost": (300, 90_000, 100), "fee": (100, 9_000, 100),
     "distance": (20, 5_000, 10), "balance": (100, 500_000, 100), "score": (1, 100, 1),
+    "quote": (400, 30_000, 100), "estimate": (400, 30_000, 100), "premium": (1_000, 30_000, 100),
     "population": (10_000, 900_000, 1),
 }  # fmt: skip
 

@@ -45,6 +45,7 @@ PEOPLE = (
 CATALOG = (
     "product", "item", "flight", "airport", "hotel", "plan", "restaurant", "car", "room", "course", "book", "movie",
     "store", "branch", "doctor", "category", "sku", "article", "service",
+    "depot", "warehouse", "station", "office", "clinic", "catalog",
 )  # fmt: skip
 """Entity types that belong to the business and not to a person."""
 
@@ -135,7 +136,7 @@ archive restore renew extend upgrade downgrade merge revoke grant redeem apply d
 resend waive freeze void mark process release unsubscribe subscribe put
 drop leave withdraw join deposit turn switch dim mute unmute follow unfollow share upload print play stop pin unpin
 run deploy rollback restart reboot scale trigger launch ban promote demote link unlink connect disconnect sign
-accept decline claim invite water feed clean start
+accept decline claim invite water feed clean start hold reroute redirect suggest recommend propose nominate
 """
 PARTICLES = frozenset({"on", "off", "up", "down", "out", "in"})
 """Words that belong to the verb before them: turn on, check in."""
@@ -146,7 +147,8 @@ _PARTICIPLES = {
     "make": "made", "set": "set", "reset": "reset", "cancel": "cancelled", "return": "returned",
     "ship": "shipped", "refund": "refunded", "book": "booked", "add": "added", "submit": "submitted",
     "log": "logged", "transfer": "transferred", "give": "given", "take": "taken", "withdraw": "withdrawn",
-    "leave": "left", "run": "run", "feed": "fed", "find": "found", "open": "opened", "edit": "edited",
+    "leave": "left", "hold": "held", "keep": "kept", "run": "run", "feed": "fed",
+    "find": "found", "open": "opened", "edit": "edited",
 }  # fmt: skip
 
 
@@ -284,10 +286,14 @@ def plural(word: str) -> str:
     return word + ("es" if word.endswith(("s", "x", "ch", "sh")) else "s")
 
 
+_SHORTHANDS = {"id": "ID", "ids": "IDs", "isbn": "ISBN", "url": "URL", "iban": "IBAN", "sku": "SKU", "ip": "IP",
+               "pin": "PIN", "vat": "VAT", "api": "API", "dob": "date of birth", "qty": "quantity"}  # fmt: skip
+
+
 @lru_cache(maxsize=8192)
 def label(name: str) -> str:
     """Return how people say a field: `zip_code`, zip code; `orderId`, order ID."""
-    words = ["ID" if w == "id" else "IDs" if w == "ids" else w for w in words_of(name)]
+    words = [_SHORTHANDS.get(w, w) for w in words_of(name)]
     return " ".join(words) or name
 
 

@@ -15,6 +15,7 @@ from whileai_simulate.lexicon import (
     CATALOG,
     MASS,
     PARTICLES,
+    SET_VERBS,
     article,
     label,
     participle,
@@ -199,6 +200,10 @@ def _find_do(domain: Domain, info: ToolInfo, noun: str, draw: Draw) -> str:
     if own:
         return draw.choice(("find my {n}", "look me up")).format(n=file_of(info.entity or ""))
     many, alone = _sought(info.name, noun)
+    if many.rpartition(" ")[2] in _COLLECTIONS:
+        return draw.choice(("search the {m}", "look through the {m}", "have a look in the {m}")).format(
+            m=singular(many)
+        )
     if alone:
         return draw.choice(("find the {m}", "look up the {m}", "show me the {m}", "pull up the {m}")).format(m=many)
     return (
@@ -206,6 +211,9 @@ def _find_do(domain: Domain, info: ToolInfo, noun: str, draw: Draw) -> str:
         if (many.rpartition(" ")[2] not in MASS)
         else draw.choice(("look for {m}", "search for {m}", "find the {m}")).format(m=many)
     )
+
+
+_COLLECTIONS = frozenset(["catalogs", "inventories", "databases", "directories", "archives", "indexes", "libraries"])
 
 
 @lru_cache(maxsize=1024)
@@ -222,6 +230,8 @@ def _sought(name: str, noun: str) -> tuple[str, bool]:
 
 def is_spoken_in(param: Param, value: Any) -> bool:
     """Whether an argument of a fact is named in the wish itself (the weather in Boston) and not in its own sentence."""
+    if param.name == "destination":
+        return False  # it goes with where one starts
     text = isinstance(value, str) and not param.schema.get("enum") and not param.options
     return text and (param.name in PLACES or words_of(param.name)[-1] in ("name", "symbol", "ticker", "title"))
 
@@ -239,6 +249,7 @@ def _generic_do(info: ToolInfo, target: Target, draw: Draw) -> str:
         lead = draw.choice(("check", "look up", "tell me", "find out", "get me", "have a look at"))
         return f"{lead} the {' '.join(words[1:])}{about}"
     rest = " ".join(words[1:])
-    return (
-        f"{words[0]} {rest if not rest or rest.rpartition(' ')[2] in MASS or singular(rest) != rest else f'the {rest}'}"
-    )
+    if not rest:
+        return words[0]
+    counted = rest.rpartition(" ")[2] not in MASS and singular(rest) == rest
+    return f"{words[0]} {f'the {rest}' if counted and words[0] in SET_VERBS else article(rest)}"

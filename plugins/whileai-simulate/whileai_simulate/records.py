@@ -16,7 +16,9 @@ from typing import Any
 from whileai_simulate.draw import Draw
 from whileai_simulate.entities import Domain, EntityType, Param
 from whileai_simulate.lexicon import (
+    ADDRESS_FIELDS,
     AIRPORTS,
+    CATALOG,
     CITIES,
     CLOSED_STATUSES,
     GOODS,
@@ -42,6 +44,7 @@ __all__ = [
     "value_for",
 ]
 
+_ADDRESSED = frozenset(ADDRESS_FIELDS)
 _PERSON_ID = re.compile(r"^[a-z]+_[a-z]+_\d+$")
 
 
@@ -103,6 +106,8 @@ def make_record(domain: Domain, name: str, draw: Draw, person: Mapping[str, Any]
     """
     entity = domain.entities[name]
     record: Record = {entity.id_field: make_id(entity, draw, person)}
+    if name in CATALOG and not _ADDRESSED.isdisjoint(entity.fields):
+        person = make_person(draw)  # places stand where they stand, and not where the person lives
     if domain.person and name != domain.person and entity.owner == domain.person and owner_id is not None:
         record[domain.entities[domain.person].id_field] = owner_id
     declared = entity.fields

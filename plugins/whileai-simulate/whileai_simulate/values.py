@@ -17,7 +17,7 @@ from typing import Any
 
 from whileai_simulate.draw import Draw
 from whileai_simulate.lexicon import AIRPORTS, CITIES, GOODS, PEOPLE, PRICES, singular, words_of
-from whileai_simulate.people import Record, letters, one_line, pools
+from whileai_simulate.people import Record, letters, make_person, one_line, pools
 from whileai_simulate.schema import problems, resolve, sample, type_of
 from whileai_simulate.vocabulary import number_for, plain_word, word_for
 
@@ -101,6 +101,10 @@ def value_for(
         return several if not problems(several, schema, root=root) else sample(schema, draw, root=root)
     if kind == "object" and schema.get("properties"):
         required = schema.get("required", schema["properties"])
+        role = words_of(name)[-1:]
+        if _ROLES & set(role):
+            person = make_person(draw)  # somebody of their own, with a name and an address that belong together
+        about = "" if _ROLES & set(role) else role[0] if role else about
         made = {
             k: value_for(k, {**s, "x-root": root}, draw, person, about)
             for k, s in schema["properties"].items()
@@ -185,6 +189,9 @@ def _clock(draw: Draw) -> str:
     return f"{draw.between(8, 18):02}:{draw.choice(('00', '30'))}"
 
 
+_PARTIES = "sender receiver recipient consignee beneficiary guest person owner payer payee buyer seller"
+_ROLES = frozenset(_PARTIES.split())
+"""Objects that stand for a person of their own."""
 _OTHERS = """
 assignee reviewer organizer organiser attendee participant manager contact author recipient host driver agent
 technician teacher instructor approver requester sender

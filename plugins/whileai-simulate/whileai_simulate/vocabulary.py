@@ -59,6 +59,7 @@ _TITLES: dict[str, Sequence[str]] = {
     "room": _ROOMS, "team": _TEAMS, "department": _TEAMS, "group": _TEAMS, "channel": _TEAMS, "company": _COMPANIES,
     "supplier": _COMPANIES, "vendor": _COMPANIES, "store": _COMPANIES, "restaurant": _COMPANIES, "hotel": _COMPANIES,
     "course": _COURSES, "class": _COURSES, "tutor": _SUBJECTS, "lesson": _SUBJECTS, "tutoring": _SUBJECTS,
+    "catalog": _FILMS, "purchase": _FILMS, "library": _FILMS,
     "message": _MAILS, "email": _MAILS, "mail": _MAILS, "notification": _MAILS,
     "product": GOODS, "item": GOODS, "order": GOODS, "sku": GOODS,
 }  # fmt: skip
@@ -122,6 +123,8 @@ _WORDS: dict[str, Sequence[str]] = {
     "region": ("Midwest", "New England", "Pacific Northwest", "Gulf Coast"), "area": ("downtown", "the north side"),
     "plan": ("basic", "standard", "premium"), "tier": ("basic", "standard", "premium"),
     "format": ("pdf", "csv", "xlsx"), "unit": ("metric", "imperial"), "coupon": ("SPRING15", "WELCOME10", "THANKS5"),
+    "office_branch": ("Central", "Northside", "Harbor", "Old Town"),
+    "author": ("A. Lindqvist", "M. Okafor", "J. Novak"),
     "breed": ("beagle", "tabby", "collie"), "pet": ("Milo", "Luna", "Biscuit"),
     "vehicle": ("Honda Civic", "Ford F-150"),
     "car": ("Honda Civic", "Ford Focus", "Toyota Corolla"), "make": ("Honda", "Ford", "Toyota"),
@@ -162,6 +165,8 @@ _NUMBERS: dict[str, tuple[int, ...]] = {
 }  # fmt: skip
 
 
+_CODE_KINDS = "branch repository repo issue request commit content file code release workflow deployment"
+_OF_CODE = frozenset(_CODE_KINDS.split())
 _LIMITS = (100, 200, 300, 500)
 
 
@@ -188,6 +193,8 @@ def word_for(words: Sequence[str], about: str, draw: Draw) -> str | None:
         return draw.choice(_WORDS.get(named) or _TITLES.get(named, GOODS))
     for word in reversed(words):
         key = _ALIASES.get(word, word)
+        if key in ("branch", "base", "head", "ref") and kind not in _OF_CODE:
+            key = "office_branch"
         narrowed = _BEFORE.get(key, {}).get(words[0])
         if narrowed:
             return draw.choice(narrowed)
