@@ -104,6 +104,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     *(({"traces": v}, "traces must be rows or a path") for v in (3, {"prompt": "x"})),
     ({"traces": [3]}, "a row is a mapping"),
     *(({name: v}, f"{name} must be a path") for name in ("output", "checkpoint") for v in ("", 3)),
+    *(({name: v}, f"{name} is no path") for name in ("output", "checkpoint") for v in ("a\0b", "x" * 300)),
     ({"judge": 3}, "3 is no judge"),
     ({"judge": "simulate/outcom"}, "did you mean 'simulate/outcome'"),
     ({"progress": "x"}, "progress must be"),

@@ -432,3 +432,32 @@ def test_rows_can_stream_to_a_file_without_being_kept(tmp_path: Path) -> None:
     assert out.read_bytes() == kept.read_bytes()
     with pytest.raises(ParameterError, match="needs output="):
         call(options={"collect": False})
+
+
+@pytest.mark.parametrize("text", ["mine\n", '{"prompt": "x"}\n', "", "\xff"])
+def test_a_finished_checkpoint_replaces_no_other_file(text: str, tmp_path: Path) -> None:
+    """The rows are in the checkpoint; where they go the second time may be somebody's file."""
+    checkpoint, out, other = tmp_path / "journal", tmp_path / "rows.jsonl", tmp_path / "other.jsonl"
+    call(output=out, checkpoint=checkpoint)
+    before = out.read_bytes()
+    assert len(call(output=out, checkpoint=checkpoint)) == 8
+    assert out.read_bytes() == before
+    for path in (out, other):
+        path.write_bytes(text.encode("latin-1"))
+        with pytest.raises(JournalError, match="is not what this call writes"):
+            call(output=path, checkpoint=checkpoint)
+        assert path.read_bytes() == text.encode("latin-1")
+        path.unlink()
+        call(output=path, checkpoint=checkpoint)
+        assert path.read_bytes() == before
+
+
+def test_a_run_that_ended_between_its_rows_and_its_note_is_finished_by_the_same_call(tmp_path: Path) -> None:
+    out, journal = tmp_path / "rows.jsonl", tmp_path / "rows.jsonl.journal"
+    call(checkpoint=tmp_path / "spare")
+    call(output=out)
+    before = out.read_bytes()
+    journal.write_bytes((tmp_path / "spare").read_bytes())
+    assert len(call(output=out)) == 8
+    assert out.read_bytes() == before
+    assert call(output=out).finished_before

@@ -112,7 +112,13 @@ def _check_paths(output: Any, checkpoint: Any) -> None:
             continue
         if not isinstance(value, str | os.PathLike) or not os.fspath(value):
             raise ParameterError(f"{name} must be a path, not {value!r:.60}", fix=f"pass {name}='rows.jsonl'")
-        if Path(value).is_dir():
+        try:
+            folder = Path(value).is_dir()
+            if "\0" in os.fspath(value):  # which `is_dir` keeps to itself
+                raise ValueError("a NUL in it")
+        except (OSError, ValueError) as err:  # too long a name, a NUL in it
+            raise ParameterError(f"{name} is no path: {err}"[:300], fix=f"pass {name}='rows.jsonl'") from err
+        if folder:
             raise ParameterError(
                 f"{name} is a directory: {value}", fix=f"pass {name}={str(Path(value) / 'rows.jsonl')!r}"
             )

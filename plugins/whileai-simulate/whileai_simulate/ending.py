@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from whileai_kernel.dataset import Dataset
+from whileai_kernel.errors import RowError
 from whileai_kernel.rowio import read_rows, write_rows
 from whileai_simulate.journal import JournalError
 from whileai_simulate.landing import Groups, Landing
@@ -42,6 +44,12 @@ def finish(landing: Landing, stopped: str | None, output: Path | None) -> Simula
     call, source, journal = landing.call, landing.call.source, landing.journal
     wording = {"reworded": source.reworded, "kept_duplicates": source.kept_duplicates, "leaks": source.leaks}
     if journal is not None and output is not None and stopped is None:
+        if output.exists() and not call.options.overwrite and not _holds(output, journal.rows()):
+            raise JournalError(
+                f"{output.name} exists and is not what this call writes",
+                why=f"nothing is replaced unasked; every rollout is in {journal.path.name}",
+                fix="move it away, or give another output= and this checkpoint=: that runs nothing again",
+            )
         try:
             write_rows(output, journal.rows())
             if call.arguments["checkpoint"] is None:
@@ -53,6 +61,14 @@ def finish(landing: Landing, stopped: str | None, output: Path | None) -> Simula
                 fix="make room, then repeat the call: it runs nothing again",
             ) from err  # fmt: skip
     return _dataset(landing, stopped, wording)
+
+
+def _holds(output: Path, rows: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether a file has these rows: an earlier process may have ended between writing them and saying so."""
+    try:
+        return all(mine == theirs for mine, theirs in zip_longest(rows, read_rows(output)))
+    except (RowError, UnicodeError):
+        return False
 
 
 def finished_before(landing: Landing, output: Path) -> SimulatedDataset:
