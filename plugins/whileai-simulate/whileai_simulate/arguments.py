@@ -55,7 +55,7 @@ def arguments_of(
     domain = setting.domain
     arguments: dict[str, Any] = {}
     told: list[tuple[Param, Any]] = []
-    fresh = make_person(draw, setting.locale) if info.kind == "write" else person
+    fresh = None if info.kind == "write" else person  # what is written is about somebody else, made when it is needed
     lines = 1 + draw.below(2)
     given = [p for p in info.params if p.required and p.name != info.key]
     # A change says what to: where nothing is required, the first thing that can be told is.
@@ -106,19 +106,21 @@ def arguments_of(
                 if info.mode == "list" and param.name.startswith(_SPAN_NAMES) and param.name.endswith("date"):
                     value = day(draw, past=True)  # what is listed has been
                     break
+                fresh = fresh or make_person(draw, setting.locale)
                 value = value_for(param.name, schema, draw, fresh, info.entity or words_of(info.name)[-1])
                 if record is None or info.mode != "change" or record.get(param.name) != value:
                     break  # a change to what is there already would be none
         arguments[param.name] = value
         told.append((param, value))
-    for name, value in list(arguments.items()):
+    for name, value in list(arguments.items()) if told else ():
         # A part is no larger than its whole: nonfree_baggages and total_baggages.
         whole = arguments.get("total_" + name.rpartition("_")[2])
         if isinstance(value, int) and isinstance(whole, int) and value > whole:
             arguments[name] = whole
         if value == "round_trip" and "one_way" in info.tool.parameters["properties"][name].get("enum", ()):
             arguments[name] = "one_way"  # the ask names the way there alone
-    _in_order(arguments)
+    if told:
+        _in_order(arguments)
     told = [(p, arguments[p.name]) for p, _ in told]
     if arguments.get("origin") is not None and arguments.get("origin") == arguments.get("destination"):
         arguments["destination"] = next(a for a in AIRPORTS if a != arguments["origin"])

@@ -27,8 +27,9 @@ _TITLED = frozenset(["title", "subject", "topic", "name"])
 
 def details_of(target: Target, draw: Draw) -> str:
     """Return sentences with every argument that the ask must tell."""
-    told = [(p, v) for p, v in target.details if v not in ("", None)]
-    told = [(p, v) for p, v in told if v != ASK]
+    told = [(p, v) for p, v in target.details if v not in ("", None, ASK)]
+    if not told:
+        return ""
     if target.info.mode == "generic":
         if target.info.kind == "generic" and words_of(target.info.name)[0] in ("calculate", "compute", "evaluate"):
             return ""  # the sum stands in the wish

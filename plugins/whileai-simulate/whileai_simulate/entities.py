@@ -164,10 +164,18 @@ class Domain:
     tools: dict[str, ToolInfo]
     entities: dict[str, EntityType]
     person: str | None
+    _reader: dict[str | None, ToolInfo | None] = field(default_factory=dict, repr=False, compare=False)
 
     def readers(self, entity: str | None) -> list[ToolInfo]:
         """Tools that return one record of the entity by its id."""
         return [t for t in self.tools.values() if t.mode == "get" and t.entity == entity]
+
+    def reader(self, entity: str | None) -> ToolInfo | None:
+        """The first tool that returns one record of the entity by its id and needs nothing else, or `None`."""
+        if entity not in self._reader:
+            alone = (t for t in self.readers(entity) if [p.name for p in t.params if p.required] == [t.key])
+            self._reader[entity] = next(alone, None)
+        return self._reader[entity]
 
     def finders(self, entity: str | None) -> list[ToolInfo]:
         """Tools that find records of the entity by other fields."""

@@ -66,6 +66,12 @@ def file_of(person: str) -> str:
 
 def thing_of(domain: Domain, target: Target) -> str:
     """Return how the person names the record: my order #W4821345, product 6086499569, my account."""
+    if target.thing is None:
+        target.thing = _thing_of(domain, target)
+    return target.thing
+
+
+def _thing_of(domain: Domain, target: Target) -> str:
     record = target.record
     noun = label(target.entity)
     if record is None or target.entity not in domain.entities:
@@ -149,13 +155,14 @@ def _create_do(domain: Domain, target: Target, verb: str, ref: str) -> str:
 
 def _lines(target: Target) -> str:
     """Return the names of the chosen lines of the record: the desk lamp and the backpack."""
+    if not target.record or "items" not in target.record:
+        return ""
     ids = next(
         (v for p, v in ((p, target.arguments.get(p.name)) for p in target.info.params) if p.many and not p.role and v),
         None,
     )
-    record = target.record or {}
     names = [
-        str(line["name"]) for line in record.get("items", ())
+        str(line["name"]) for line in target.record["items"]
         if isinstance(line, Mapping) and "name" in line and ids and set(map(str, ids)) & {str(v) for v in line.values()}
     ]  # fmt: skip
     return " and ".join(f"the {n}" for n in dict.fromkeys(names))

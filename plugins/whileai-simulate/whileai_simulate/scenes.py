@@ -57,13 +57,14 @@ class Setting:
 
 @dataclass(slots=True)
 class Target:
-    """One tool that the ask is about, with its record and arguments."""
+    """One tool that the ask is about, with its record, its arguments, and how people name it once that is known."""
 
     info: ToolInfo
     entity: str
     record: Record | None
     arguments: dict[str, Any]
     details: list[tuple[Param, Any]]
+    thing: str | None = None
 
 
 @dataclass(slots=True)
@@ -323,15 +324,7 @@ def _course(setting: Setting, scene: Scene, owner: Record, stance: str, state: s
     acting = stance in ACTING
     kinds = {t.info.kind for t in scene.targets}
     scene.goal["kind"] = "act" if acting and "write" in kinds else "decline" if stance == "adversarial" else "lookup"
-    owned = any(
-        t.entity and (t.entity == domain.person or (t.entity in domain.entities and domain.entities[t.entity].owner))
-        for t in scene.targets
-    )
-    needs_person = (
-        any(p.entity == domain.person and p.name in t.arguments for t in scene.targets for p in t.info.params)
-        and domain.person is not None
-    )
-    if domain.person is not None and (needs_person or (owned and setting.authenticate)):
+    if domain.person is not None and _needs_person(setting, scene.targets):
         _identify(setting, scene, owner, draw)
     for step in scene.plan:
         step["part"] = -1  # without the person nothing else is possible
@@ -341,11 +334,24 @@ def _course(setting: Setting, scene: Scene, owner: Record, stance: str, state: s
         _pursue(setting, scene, target, acting, state if n == 0 or same else "exists", stance)
         for step in scene.plan[before:]:
             step["part"] = n
+    if len(scene.plan) < 2:
+        return
     unique: list[dict[str, Any]] = []
     for step in scene.plan:
         if all((step["tool"], step["arguments"]) != (u["tool"], u["arguments"]) for u in unique):
             unique.append(step)
     scene.plan[:] = unique
+
+
+def _needs_person(setting: Setting, targets: list[Target]) -> bool:
+    """Whether a call takes the person's id, or is about what a person owns and must be asked who they are."""
+    domain, person = setting.domain, setting.domain.person
+    if any(p.entity == person and p.name in t.arguments for t in targets for p in t.info.params):
+        return True
+    return setting.authenticate and any(
+        t.entity and (t.entity == person or (t.entity in domain.entities and domain.entities[t.entity].owner))
+        for t in targets
+    )
 
 
 def _identify(setting: Setting, scene: Scene, owner: Record, draw: Draw) -> None:
@@ -389,8 +395,7 @@ def _pursue(setting: Setting, scene: Scene, target: Target, acting: bool, state:
             goal["subgoals"].append(sight)
             plan.append(call)
         return
-    readers = domain.readers(target.entity)
-    reader = next((r for r in readers if [p.name for p in r.params if p.required] == [r.key]), None)
+    reader = domain.reader(target.entity)
     if reader is not None and key is not None:
         plan.append({"tool": reader.name, "arguments": {reader.key or "": key}})
     change = acting and state in ("exists", "duplicate", "partial")

@@ -24,12 +24,13 @@ from whileai_simulate.vocabulary import number_for, plain_word, word_for
 __all__ = ["day", "value_for"]
 
 _TODAY = date(2024, 5, 15)
+_DAYS_BEFORE = [(_TODAY - timedelta(days=shift)).isoformat() for shift in range(2, 61)]
+_DAYS_AFTER = [(_TODAY + timedelta(days=shift)).isoformat() for shift in range(2, 61)]
 
 
 def day(draw: Draw, *, past: bool) -> str:
     """Return a date within two months before, or after, the day of the simulated world (2024-05-15)."""
-    shift = draw.between(2, 60)
-    return (_TODAY + timedelta(days=-shift if past else shift)).isoformat()
+    return (_DAYS_BEFORE if past else _DAYS_AFTER)[draw.below(len(_DAYS_AFTER))]
 
 
 _PAST = frozenset(

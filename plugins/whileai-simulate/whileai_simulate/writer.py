@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from whileai_kernel.protocols import WriteRequest
@@ -234,42 +235,65 @@ def _asides_about(domain: Domain, target: Target, wants: str, stance: str, histo
     return tuple(a for a in found if not _APP.search(a)) if _APP.search(history) else found
 
 
-def _body(domain: Domain, scene: Scene, target: Target, stance: str, wants: str, draw: Draw) -> str:
+@lru_cache(maxsize=4096)
+def _frames(
+    stance: str, wants: str, mode: str, about: str, history: str, *, named: bool, own_id: bool, paid: bool
+) -> Sequence[str]:
+    """Return the frames that fit what is asked.
+
+    Args:
+        stance: Stance of the person.
+        wants: `read` or `write`.
+        mode: What the tool does.
+        about: `person` for the record of the person, `offer` for what is sold, else empty.
+        history: What came before.
+        named: There is a thing to point at.
+        own_id: The person asks for their own id.
+        paid: Money is paid for the thing.
+    """
     frames: Sequence[str] = phrases.FRAMES.get(stance, phrases.FRAMES["ordinary"])[wants]
-    named = target.record is not None and target.info.key is not None and (
-        target.info.mode in ("get", "change") or (target.info.mode == "create" and target.entity != domain.person)
-    )  # fmt: skip
     if wants == "write" and not named:
         frames = phrases.NEW_FRAMES.get(stance, frames)
-    if target.info.mode == "generic":
+    if mode == "generic":
         frames = phrases.GENERIC_FRAMES.get(stance, frames)
-    elif wants == "read" and target.info.mode == "find" and target.info.entity == domain.person:
+    elif wants == "read" and own_id:
         frames = phrases.OWN_ID_FRAMES.get(stance, frames)
-    elif wants == "read" and (target.entity in CATALOG or target.info.mode == "find"):
+    elif wants == "read" and (about == "offer" or mode == "find"):
         frames = phrases.CATALOG_FRAMES.get(stance, frames)
-    if target.info.mode in ("generic", "list"):
+    if mode in ("generic", "list"):
         frames = [f for f in frames if not _OF_A_RECORD.search(f)]
     if not named:
         # Without a thing to point at, frames about "{ref}" would be empty talk.
         frames = [f for f in frames if "{ref" not in f and "{noun" not in f] or phrases.UNNAMED
-    history = scene.axes.get("history")
     if history == "prior_partial":
         frames = [f for f in frames if not _FINISHED.search(f)]  # what was begun and not finished is not settled
     if history == "contradicts_earlier" and stance == "mistaken" and wants == "write":
         frames = [f for f in frames if not _AGREED.search(f)]  # nobody agreed to the opposite of what was said
-    if target.info.mode == "create":
+    if mode == "create":
         frames = [f for f in frames if "too late" not in f]
-    if not _MONEY & set(words_of(target.info.name)) and target.entity not in _PAID:
+    if not paid:
         frames = [f for f in frames if "compensation" not in f]
-    if target.entity == domain.person or target.entity in CATALOG:
+    if about:
         frames = [f for f in frames if not f.startswith("any news")]
-    if target.entity in (*CATALOG, domain.person) or target.info.mode == "list":
+    if about or mode == "list":
         frames = [f for f in frames if "{ref_else" not in f]  # what the shop sells belongs to nobody
+    return tuple(frames)
+
+
+def _body(domain: Domain, scene: Scene, target: Target, stance: str, wants: str, draw: Draw) -> str:
+    info, person_subject = target.info, target.entity == domain.person
+    named = target.record is not None and info.key is not None and (
+        info.mode in ("get", "change") or (info.mode == "create" and not person_subject)
+    )  # fmt: skip
+    about = "person" if person_subject else "offer" if target.entity in CATALOG else ""
+    own_id = info.mode == "find" and info.entity == domain.person
+    history = str(scene.axes.get("history"))
+    paid = target.entity in _PAID or not _MONEY.isdisjoint(words_of(info.name))
+    frames = _frames(stance, wants, info.mode, about, history, named=named, own_id=own_id, paid=paid)
     frame = draw.choice(frames)
     do, ref = wish_of(domain, target, draw, scene), thing_of(domain, target)
     bare = other_of(domain, target)
     relative = draw.choice(("my neighbour", "my ex", "a colleague", "my cousin"))
-    person_subject = target.entity == domain.person
     do_else = _short(do, ref)
     if person_subject and "internal you have on it" in frame:
         frame = frame.replace("on it", "on me")
