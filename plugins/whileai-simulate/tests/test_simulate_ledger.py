@@ -31,3 +31,30 @@ def test_a_budget_that_nothing_reports_to_is_warned_about() -> None:
     for budget in ({"tokens": 1000}, {"usd": 10.0}):
         data = simulate(telling, situations=4, repeats=1, budget=budget, progress=False)
         assert not any("held nothing" in w for w in data.warnings)
+
+
+def test_a_ceiling_that_was_passed_is_told_and_held_once_the_most_is_known() -> None:
+    """Nobody can know what a plain agent will use; what it may use at most, its owner can say."""
+
+    def growing() -> Any:
+        calls = [0]
+
+        def agent(message: str) -> dict[str, Any]:
+            calls[0] += 1
+            return {"final_text": "ok", "usage": {"total_tokens": 10 if calls[0] < 4 else 60}}
+
+        return agent
+
+    call: dict[str, Any] = {
+        "situations": 20,
+        "repeats": 1,
+        "concurrency": 4,
+        "budget": {"tokens": 75},
+        "progress": False,
+    }
+    passed = simulate(growing(), **call)
+    assert passed.report.tokens > 75
+    assert any("budget of 75 tokens was passed" in w and "rollout_tokens" in w for w in passed.warnings)
+    held = simulate(growing(), **call, options={"rollout_tokens": 60})
+    assert held.report.tokens <= 75
+    assert not any("was passed" in w for w in held.warnings)

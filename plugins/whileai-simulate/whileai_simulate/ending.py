@@ -175,6 +175,12 @@ def _of_the_sides(landing: Landing, report: SimulationReport) -> list[str]:
         for unit, limit in (("tokens", call.budget.tokens), ("usd", call.budget.usd))
         if limit is not None and not told[unit] and report.rows
     ]
+    out += [
+        f"budget of {limit:g} {unit} was passed: {told[unit]:g} spent, as one rollout took more than any before it; "
+        f"pass options={{'rollout_{unit}': ...}} with the most that one takes"
+        for unit, limit in (("tokens", call.budget.tokens), ("usd", call.budget.usd))
+        if limit is not None and told[unit] > limit + 1e-9
+    ]
     unpriced = [side for side, used in report.sides.items() if used.get("model") and "cost_usd" not in used]
     if call.budget.usd is not None and unpriced:
         out.append(f"cost unknown: {', '.join(unpriced)}; the budget in usd holds what is known alone")
