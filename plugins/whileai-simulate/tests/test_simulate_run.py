@@ -522,3 +522,23 @@ def test_a_progress_hook_that_raises_ends_no_run(agent: Any) -> None:
 
     with pytest.raises(StopStage, match="enough"):
         simulate(agent, situations=6, repeats=2, progress=stop)
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_a_judge_that_writes_into_its_row_changes_nothing(later: bool) -> None:
+    def spoil(row: dict[str, Any]) -> float:
+        row["prompt"] = "spoilt"
+        row["messages"].clear()
+        row["privileged"].clear()
+        row["world"]["entities"].clear()
+        row["final_text"], row["reward"], row["extra"] = "spoilt", 0.25, 1
+        return 1.0
+
+    async def spoil_later(row: dict[str, Any]) -> float:
+        await asyncio.sleep(0)
+        return spoil(row)
+
+    call: dict[str, Any] = {"tools": [get_order], "situations": 6, "repeats": 2, "progress": False}
+    honest = simulate(honest_agent(), judge=lambda row: 1.0, **call)
+    spoilt = simulate(honest_agent(), judge=spoil_later if later else spoil, **call)
+    assert [{**row, "scorer": None} for row in spoilt] == [{**row, "scorer": None} for row in honest]

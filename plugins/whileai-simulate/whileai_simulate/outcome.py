@@ -92,6 +92,7 @@ class Outcome:
         Example({"task_id": "t", "prompt": "hi", "final_text": "hello"}, None),
     )
     threshold = 1.0
+    reads_only = True
 
     def __init__(self, unordered: tuple[str, ...] = ()) -> None:
         self.unordered = frozenset(unordered)
