@@ -7,7 +7,7 @@ the part (see `user_faults`) is asked for again a few times, and then taken as i
 model fails at is raised, and recorded as the user's failure.
 
 Example:
-    >>> from whileai_simulate.scripted import ScriptedModel
+    >>> from whileai_kernel.testing import ScriptedModel
     >>> ModelUser(ScriptedModel(['{"message": "A-17.", "agrees": false, "decision": "continue"}']))
     ModelUser('scripted')
 """

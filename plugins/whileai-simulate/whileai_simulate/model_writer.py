@@ -6,7 +6,7 @@ is asked for again with what was wrong; after a few times the offline writer wor
 `lineage`. A model that cannot be used at all (a wrong key) is an error and not a run that is quietly offline.
 
 Example:
-    >>> from whileai_simulate.scripted import ScriptedModel
+    >>> from whileai_kernel.testing import ScriptedModel
     >>> ModelWriter(ScriptedModel(['{"ask": "Hi"}']))
     ModelWriter('scripted')
 """
@@ -22,6 +22,7 @@ from whileai_kernel.errors import ParameterError, WhileaiError
 from whileai_kernel.protocols import Model, WriteRequest
 from whileai_kernel.registry import resolve
 from whileai_kernel.rows import content_id
+from whileai_kernel.testing import ScriptedModel
 from whileai_simulate.briefs import PERSONAS
 from whileai_simulate.dedup import NearDuplicates
 from whileai_simulate.defaults import USER_MAX_TOKENS, WRITER_CONCURRENCY, WRITER_RETRIES
@@ -31,7 +32,6 @@ from whileai_simulate.lexicon import label
 from whileai_simulate.prompts import WRITER_SCHEMA, WRITER_TEMPLATE, writer_messages
 from whileai_simulate.replies import ReplyError, read_object, said
 from whileai_simulate.scenes import Scene, Setting, build_scene
-from whileai_simulate.scripted import ScriptedModel
 from whileai_simulate.stopping import Stop
 from whileai_simulate.waiting import wait
 from whileai_simulate.writer import OfflineWriter, task_of, word_scene
