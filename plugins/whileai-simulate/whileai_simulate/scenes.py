@@ -24,7 +24,7 @@ from whileai_simulate.records import (
     make_person,
     make_record,
 )
-from whileai_simulate.world import UNKNOWN_NOTE, partly
+from whileai_simulate.world import UNKNOWN_NOTE, partly, set_fields
 
 __all__ = ["ACTING", "ASK", "Scene", "Setting", "build_scene"]
 
@@ -423,6 +423,7 @@ def _change_goal(domain: Domain, target: Target, key: Any) -> dict[str, Any]:
     wanted = {k: v for k, v in target.arguments.items() if k != info.key or info.mode == "create"}
     if info.mode == "create":
         return {"do": "make", "tool": info.name, "entity": info.entity, "fields": wanted}
+    wanted = set_fields(target.record or {}, wanted)
     if info.done is not None:
         wanted["status"] = info.done
     return {"do": "change", "tool": info.name, "entity": target.entity, "id": key, "fields": wanted}

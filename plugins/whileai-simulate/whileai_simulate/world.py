@@ -35,10 +35,11 @@ from whileai_simulate.records import Record, flat, make_id
 from whileai_simulate.schema import fits_plainly, problems
 from whileai_simulate.waiting import wait
 
-__all__ = ["UNKNOWN_NOTE", "World", "WorldClosedError", "is_partial", "is_unknown", "partly"]
+__all__ = ["UNKNOWN_NOTE", "World", "WorldClosedError", "is_partial", "is_unknown", "partly", "set_fields"]
 
 T = TypeVar("T")
 _REOPENING = frozenset({"reopen", "restore", "reactivate", "activate", "unarchive"})
+_COMING = frozenset({"new", "to", "updated"})
 
 
 class WorldClosedError(RuntimeError):
@@ -57,6 +58,25 @@ def is_unknown(record: Mapping[str, Any]) -> bool:
 def is_partial(record: Mapping[str, Any]) -> bool:
     """Whether a change of a record was begun and not finished."""
     return "pending_steps" in record
+
+
+def set_fields(record: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what arguments of a change set on a record: `new_start` sets `start`, where the record has one.
+
+    Args:
+        record: The record before the change.
+        arguments: Arguments of the call without the one that names the record.
+    """
+    return {_field_of(record, name, arguments): value for name, value in arguments.items()}
+
+
+def _field_of(record: Mapping[str, Any], name: str, arguments: Mapping[str, Any]) -> str:
+    """Return the field that an argument sets; where the old value is an argument too, the new one stays by its name."""
+    words = words_of(name)
+    if name in record or len(words) < 2 or words[0] not in _COMING:
+        return name
+    rest = words[1:]
+    return next((f for f in record if words_of(f) == rest and f not in arguments), name)
 
 
 def partly(done: str | None) -> str:
@@ -115,6 +135,11 @@ class World:
         self.fired: list[dict[str, Any]] = []
 
     # -- what a rollout did ---------------------------------------------------------------------------------
+
+    @property
+    def domain(self) -> Domain:
+        """What the tools are about."""
+        return self._domain
 
     @property
     def changes(self) -> dict[str, dict[str, Record]]:
@@ -373,8 +398,10 @@ class World:
         matches = [r for r in self._all(entity) if all(_matches(r, k, v) for k, v in arguments.items())]
         id_field = self._domain.entities[entity].id_field
         if info.mode == "find" and not matches:
-            asked = ", ".join(f"{label(k)} {v}" for k, v in arguments.items())
-            return self.note(info.name, arguments, "not_found", _error(f"no {entity} found for {asked}"), entity)
+            fields = self._domain.entities[entity].fields
+            asked = ", ".join(f"{label(k)} {v}" for k, v in arguments.items() if k in fields or _searches(k))
+            text = f"no {label(entity)} found{' for ' if asked else ''}{asked}"
+            return self.note(info.name, arguments, "not_found", _error(text), entity)
         for record in matches:
             self.note(info.name, arguments, "found", "", entity, record.get(id_field))
         wants_id = "id" in words_of(info.name)
@@ -400,7 +427,7 @@ class World:
         if refusal:
             text = _encode({"error": refusal, **({"status": status} if status is not None else {})})
             return self.note(info.name, arguments, "refused", text, entity, key)
-        after = {**record, **new}
+        after = {**record, **set_fields(record, new)}
         after.pop("pending_steps", None)
         if info.done is not None:
             after["status"] = info.done
@@ -415,7 +442,7 @@ class World:
         if info.done is not None and status == info.done:
             return f"{what} is already {status}"
         half = is_partial(record)
-        if info.done is None and not half and new and all(record.get(k) == v for k, v in new.items()):
+        if info.done is None and not half and new and _has(record, new):
             return f"{what} already has these values; nothing to do"
         if info.needs and status is not None and status != info.needs and not half:
             return f"{what} is {status}, not {info.needs}"
@@ -481,6 +508,13 @@ def _open(info: ToolInfo) -> bool:
     return extra is True or isinstance(extra, Mapping)
 
 
+def _has(record: Record, new: Mapping[str, Any]) -> bool:
+    """Whether a record has the values of a change already, under the names of the arguments or of its fields."""
+    return all(record.get(k) == v for k, v in new.items()) or all(
+        record.get(k) == v for k, v in set_fields(record, new).items()
+    )
+
+
 def _error(text: str) -> str:
     return _encode({"error": text})
 
@@ -496,6 +530,10 @@ def _matches(record: Record, name: str, value: Any) -> bool:
         if isinstance(own, str) and isinstance(value, str):
             return own.casefold() == value.casefold()
         return bool(own == value)
-    if isinstance(value, str) and any(w in ("query", "keyword", "keywords", "search", "text") for w in words_of(name)):
+    if isinstance(value, str) and _searches(name):
         return value.casefold() in _encode(record).casefold()
     return True
+
+
+def _searches(name: str) -> bool:
+    return any(w in ("query", "keyword", "keywords", "search", "text") for w in words_of(name))
