@@ -111,7 +111,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("call", "said"), WRONG, ids=lambda v: str(v)[:60] if isinstance(v, dict) else "")
+@pytest.mark.parametrize(("call", "said"), WRONG, ids=[f"{n}-{next(iter(call))}" for n, (call, _) in enumerate(WRONG)])
 def test_a_wrong_argument_is_refused_before_anything_runs(call: dict[str, Any], said: str) -> None:
     with pytest.raises((ParameterError, UnknownNameError, WhileaiError)) as caught:
         run(**call)

@@ -22,11 +22,11 @@ from typing import Any, TypeVar, cast
 from whileai_kernel.errors import WhileaiError
 from whileai_simulate.agents import Conversation, failed
 from whileai_simulate.rollout import Job, Rollout, Stage1
-from whileai_simulate.stopping import Stop
+from whileai_simulate.stopping import HALT, Stop
 from whileai_simulate.waiting import wait
 from whileai_simulate.world import World
 
-__all__ = ["WAIT", "Stop", "run_jobs"]
+__all__ = ["WAIT", "run_jobs"]
 
 WAIT: Any = object()
 """Yielded by the jobs in place of one: nothing can start before something lands."""
@@ -45,6 +45,8 @@ def run_jobs(
     *,
     concurrency: int,
     make_ahead: Callable[[], bool] | None = None,
+    until: float | None = None,
+    over: str = "",
 ) -> str | None:
     """Run the jobs; `deliver(job, row)` is called once per finished rollout, in the order of landing.
 
@@ -55,6 +57,9 @@ def run_jobs(
         concurrency: Rollouts in flight at once.
         make_ahead: Called while nothing else is to be done: makes one more job that will be needed, and returns
             whether it did.
+        until: When to give up what is in flight, on the clock of `time.monotonic`, or `None`. An agent that runs in
+            place cannot be given up; it ends with the rollout that it is at.
+        over: The reason that the run ends for then.
 
     Returns:
         The reason why the run ended early, or `None`.
@@ -64,7 +69,7 @@ def run_jobs(
         with _fewer_collections(_YOUNG_OF_OURS if ours else _YOUNG_ALONE, older=False):
             return _run_inline(jobs, shared, deliver)
     with _fewer_collections(_YOUNG_BESIDE_AGENTS, older=True):
-        return _Loop(jobs, shared, deliver, concurrency, make_ahead or (lambda: False)).run()
+        return _Loop(jobs, shared, deliver, concurrency, make_ahead or (lambda: False), until, over).run()
 
 
 @contextlib.contextmanager
@@ -78,23 +83,49 @@ def _fewer_collections(young: int, *, older: bool) -> Iterator[None]:
         older: Look at older objects too, as agents of others may leave cycles. Without it a cycle is found while it
             is new, and one that outlives its first look waits for the end of the run.
     """
-    before = gc.get_threshold()
-    # 0 is a collector that is switched off, and it stays so.
-    gc.set_threshold(before[0] and max(before[0], young), before[1] if older else max(before[1], 10_000), before[2])
+    wish = young, older
+    with _COLLECTIONS:
+        if not _wishes:
+            _before[:] = gc.get_threshold()
+        _wishes.append(wish)
+        _set_collections()
     try:
         yield
     finally:
-        gc.set_threshold(*before)
+        with _COLLECTIONS:
+            _wishes.remove(wish)
+            _set_collections()
+
+
+_COLLECTIONS = threading.Lock()
+_wishes: list[tuple[int, bool]] = []
+_before: list[int] = []
+
+
+def _set_collections() -> None:
+    """Do as the most careful of the runs that go on side by side wants it, or as it was when none does."""
+    young, middle, old = _before
+    if _wishes:
+        # 0 is a collector that is switched off, and it stays so.
+        young = young and max(young, min(wish[0] for wish in _wishes))
+        middle = middle if any(wish[1] for wish in _wishes) else max(middle, 10_000)
+    gc.set_threshold(young, middle, old)
 
 
 def _run_inline(jobs: Iterable[Job], shared: Stage1, deliver: Deliver) -> str | None:
     try:
+        limit = None if shared.agent.trusted else shared.deadline_s  # ours do not wait
         for job in jobs:
             rollout = Rollout(shared, job)
+            begin = 0.0 if limit is None else time.monotonic()
             try:
                 end = rollout.run_sync(rollout.ask)
-            except Exception as err:  # noqa: BLE001 - whatever the agent raises is the rollout's failure
+            except (KeyboardInterrupt, Stop):
+                raise
+            except BaseException as err:  # noqa: BLE001 - whatever the agent raises is the rollout's failure
                 end = _failure(rollout, err)
+            if limit is not None and time.monotonic() - begin > limit:
+                end = _timed_out(rollout, limit)
             row = rollout.row(end)
             if shared.grade is not None and inspect.isawaitable(graded := shared.grade(row)):
                 wait(graded)
@@ -173,12 +204,14 @@ class _Threads:
             work()
 
 
-def _settle(loop: asyncio.AbstractEventLoop, future: asyncio.Future[T], outcome: T) -> None:
-    """Settle a future of the loop from another thread; nothing happens when nobody waits any more."""
+def _settle(loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], outcome: tuple[Any, Any]) -> None:
+    """Settle a future of the loop from another thread; what nobody waits for any more is dropped."""
 
     def settle() -> None:
         if not future.done():
             future.set_result(outcome)
+        elif inspect.iscoroutine(outcome[0]):
+            outcome[0].close()  # an answer that was to be awaited
 
     # The loop may close in between: then the run is over and nobody waits.
     with contextlib.suppress(RuntimeError):
@@ -195,29 +228,33 @@ class _Loop:
         deliver: Deliver,
         concurrency: int,
         make_ahead: Callable[[], bool],
+        until: float | None,
+        over: str,
     ) -> None:
         self.jobs: Iterator[Job] = iter(jobs)
         self.shared, self.deliver, self.concurrency = shared, deliver, concurrency
-        self.make_ahead = make_ahead
+        self.make_ahead, self.until, self.over = make_ahead, until, over
         self.threads = _Threads(concurrency)
         self.stopped: str | None = None
         self.error: BaseException | None = None
         self.done = threading.Event()
         self.beat = time.monotonic()
         self.loop: asyncio.AbstractEventLoop | None = None
-        self.abandoned = False
+        self.abandoned = self.given_up = False
 
     def run(self) -> str | None:
         thread = threading.Thread(target=self._thread, daemon=True, name="wai-engine")
-        thread.start()
-        try:
-            while not self.done.wait(0.25):
-                self._watch()
-                if self.abandoned:
-                    break
-        except KeyboardInterrupt:
-            self._interrupt("interrupted")
-            self.done.wait(_GRACE_S)
+        halt = HALT.get()
+        with contextlib.nullcontext() if halt is None else halt.told(self._interrupt):
+            thread.start()
+            try:
+                while not self.done.wait(0.25):
+                    self._watch()
+                    if self.abandoned:
+                        break
+            except KeyboardInterrupt:
+                self._interrupt("interrupted")
+                self.done.wait(_GRACE_S)
         self.threads.close()
         if self.error is not None:
             raise self.error
@@ -225,14 +262,17 @@ class _Loop:
 
     def _watch(self) -> None:
         """Give up a loop that a coroutine blocks for longer than its deadline: nothing else can end it."""
-        limit = self.shared.deadline_s
-        if limit is not None and self.shared.agent.is_async and time.monotonic() - self.beat > limit + _GRACE_S:
+        limit, now = self.shared.deadline_s, time.monotonic()
+        if self.until is not None and now > self.until + _GRACE_S and now - self.beat > _GRACE_S:
+            self.abandoned, self.stopped = True, self.stopped or self.over
+        if limit is not None and self.shared.agent.is_async and now - self.beat > limit + _GRACE_S:
             self.abandoned = True
             seconds = limit + _GRACE_S
             self.stopped = f"the agent blocks the event loop ({seconds:g} s); let it await, or make it a plain function"
 
     def _interrupt(self, reason: str) -> None:
-        self.stopped = self.stopped or reason
+        """End the run: no further rollout begins, and none of those in flight lands."""
+        self.stopped, self.given_up = self.stopped or reason, True
         loop = self.loop
         if loop is not None and loop.is_running():
             loop.call_soon_threadsafe(lambda: [t.cancel() for t in asyncio.all_tasks(loop)])
@@ -252,6 +292,10 @@ class _Loop:
         self.landed, self.taken = asyncio.Event(), asyncio.Event()
         workers = [asyncio.ensure_future(self._worker()) for _ in range(self.concurrency)]
         beside = [asyncio.ensure_future(work()) for work in (self._heart, self._prepare)]
+        if self.until is not None:
+            self.loop.call_later(max(0.0, self.until - time.monotonic()), self._interrupt, self.over)
+        if self.given_up:
+            self._interrupt(self.stopped or "")  # asked for before there was a loop to tell
         try:
             await asyncio.gather(*workers)
         finally:
@@ -302,6 +346,8 @@ class _Loop:
                     graded = await self.threads.run(functools.partial(grade, row))
                     if inspect.isawaitable(graded):
                         await graded
+                if self.given_up or self.abandoned:
+                    return  # it swallowed its cancellation
                 self.deliver(job, row)
             except Stop as stop:
                 self.stopped = self.stopped or str(stop)
@@ -311,21 +357,28 @@ class _Loop:
                 self.landed = asyncio.Event()
 
     async def _drive(self, rollout: Rollout) -> Conversation:
-        limit = self.shared.deadline_s
+        limit, begin = self.shared.deadline_s, time.monotonic()
+        drive = self._drive_async if self.shared.agent.is_async else self._drive_thread
         try:
             async with asyncio.timeout(limit) as deadline:
-                if self.shared.agent.is_async:
-                    return await self._drive_async(rollout)
-                return await self._drive_thread(rollout)
+                end = await drive(rollout)
         except TimeoutError as err:
             if not deadline.expired():  # the agent's own: a request of its timed out
                 return _failure(rollout, err)
             rollout.world.close()
             return _timed_out(rollout, limit)
-        except Stop:
+        except (KeyboardInterrupt, Stop):
             raise
-        except Exception as err:  # noqa: BLE001 - whatever the agent raises is the rollout's failure
+        except BaseException as err:  # whatever the agent raises is the rollout's failure
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise  # the engine's own: the run ends
             return _failure(rollout, err)
+        if limit is not None and time.monotonic() - begin > limit:
+            # It blocked the loop, or swallowed its cancellation: late is late, also where the clock was not heard.
+            rollout.world.close()
+            return _timed_out(rollout, limit)
+        return end
 
     async def _drive_async(self, rollout: Rollout) -> Conversation:
         steps = rollout.conversation()

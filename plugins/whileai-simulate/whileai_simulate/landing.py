@@ -19,11 +19,12 @@ from whileai_kernel.errors import WhileaiError
 from whileai_kernel.lifecycle import Stage, emit_row, emit_row_failed
 from whileai_simulate.call import Call
 from whileai_simulate.covering import CoverageCount
-from whileai_simulate.engine import WAIT, Stop
+from whileai_simulate.engine import WAIT
 from whileai_simulate.journal import Journal, JournalError
 from whileai_simulate.progress import Progress
 from whileai_simulate.report import Tally, usage_of
 from whileai_simulate.rollout import Job
+from whileai_simulate.stopping import HALT, Stop
 
 __all__ = ["AgentFailedError", "Landing", "UserFailedError"]
 
@@ -86,6 +87,11 @@ class Landing:
         journal: Where finished rollouts go at once, or `None`.
         progress: Where counts go.
         planned: Rollouts planned so far.
+
+    Attributes:
+        until: When the seconds of the budget are over, on the clock of `time.monotonic`, or `None`; what is in flight
+            then is given up.
+        over: The reason that it ends for then.
     """
 
     def __init__(self, call: Call, stage: Stage, journal: Journal | None, progress: Progress, planned: int) -> None:
@@ -97,27 +103,30 @@ class Landing:
         self.coverage = CoverageCount(axes.values, strength=call.options.strength, forbidden=axes.forbidden)
         self._width = call.width
         self._rewards, self._begun = array("d"), bytearray()
-        self._begin = time.monotonic()
         self._started = self._inflight = 0
         self._most_tokens = call.options.rollout_tokens or 0.0
         self._most_usd = call.options.rollout_usd or 0.0
         self._first_failure: dict[str, Any] | None = None
         budget = call.budget
+        self.until = None if budget.seconds is None else time.monotonic() + budget.seconds
+        self.over = "" if budget.seconds is None else f"budget of {budget.seconds:g} s"
         self._meters = budget.tokens is not None or budget.usd is not None
 
     # -- before a rollout -----------------------------------------------------------------------------------
 
     def affordable(self, jobs: Iterator[Job]) -> Iterator[Job]:
         """Pass jobs on while every budget still holds one more, and skip those that the journal has."""
-        budget, journal = self.call.budget, self.journal
+        budget, journal, halt = self.call.budget, self.journal, HALT.get()
         for job in jobs:
+            if halt is not None and halt.reason is not None:
+                raise Stop(halt.reason)
             if journal is not None and journal.has(*job.key):
                 self._recall(job)
                 continue
             if budget.rollouts is not None and self._started >= budget.rollouts:
                 raise Stop(f"budget of {budget.rollouts} rollouts")
-            if budget.seconds is not None and time.monotonic() - self._begin >= budget.seconds:
-                raise Stop(f"budget of {budget.seconds:g} s")
+            if self.until is not None and time.monotonic() >= self.until:
+                raise Stop(self.over)
             while self._meters and not self._room():
                 yield WAIT  # what is in flight may turn out to take less
             self._started += 1
@@ -248,10 +257,15 @@ class Groups(Mapping[str, dict[str, Any]]):
         self._state, self._rollouts = array("b"), array("q")
         for position in landing.landed():
             by_run = landing.rewards(position)
-            state = repeats.state(by_run[0], finished) if runs == 1 else "complete"
+            state = self._of_runs([repeats.state(rewards, finished) for rewards in by_run])
             self._positions.append(position)
             self._state.append(self.STATES.index(state))
             self._rollouts.append(sum(map(len, by_run)))
+
+    @staticmethod
+    def _of_runs(states: list[str]) -> str:
+        """Return the state of a task from those of its runs: one mixed group makes it mixed."""
+        return next(state for state in ("mixed", "probing", "stopped", "complete") if state in states)
 
     @cached_property
     def _at(self) -> dict[str, int]:

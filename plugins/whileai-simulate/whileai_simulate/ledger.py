@@ -16,13 +16,10 @@ from whileai_kernel.errors import ParameterError
 from whileai_kernel.protocols import Completion
 from whileai_simulate.defaults import BYTES_PER_TOKEN, ESTIMATE_REPLY_TOKENS
 from whileai_simulate.replies import Spent
+from whileai_simulate.report import used
 from whileai_simulate.stopping import Stop
 
 __all__ = ["Meter", "RunLedger", "tokens_of"]
-
-
-_MOST = 1e15
-"""Counts from here on are no counts."""
 
 
 def tokens_of(value: Any) -> int:
@@ -111,20 +108,12 @@ class RunLedger:
 
 
 def _add_usage(spent: Spent, usage: Mapping[str, Any]) -> None:
-    def number(*names: str) -> float:
-        for name in names:
-            value = usage.get(name)
-            # What an agent says may be anything: less than nothing would pay for what others used.
-            if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _MOST:
-                return float(value)
-        return 0.0
-
-    sent, received = number("prompt_tokens", "input_tokens"), number("completion_tokens", "output_tokens")
-    spent.prompt_tokens += int(sent or max(0.0, number("total_tokens") - received))
+    sent, received = used(usage, "prompt_tokens", "input_tokens"), used(usage, "completion_tokens", "output_tokens")
+    spent.prompt_tokens += int(sent or max(0.0, used(usage, "total_tokens") - received))
     spent.completion_tokens += int(received)
-    spent.requests += int(number("requests"))
+    spent.requests += int(used(usage, "requests"))
     spent.replies += 1
-    spent.cost_usd += number("cost_usd", "usd", "cost")
+    spent.cost_usd += used(usage, "cost_usd", "usd", "cost")
     spent.unpriced += not any(k in usage for k in ("cost_usd", "usd", "cost"))
 
 

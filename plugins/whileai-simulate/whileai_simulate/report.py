@@ -11,7 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Share", "SimulationReport", "Tally"]
+__all__ = ["Share", "SimulationReport", "Tally", "usage_of", "used"]
+
+
+_MOST_USED = 1e15
+"""Tokens or US dollars that no rollout takes: a usage that says more says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,19 +99,21 @@ def usage_of(row: Mapping[str, Any]) -> tuple[float, float]:
     return tokens, usd
 
 
+def used(usage: Mapping[str, Any], *names: str) -> float:
+    """Return the first of the numbers that a usage holds under these names, or 0.
+
+    What an agent says may be anything: less than nothing would pay for what others used.
+    """
+    for name in names:
+        value = usage.get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _MOST_USED:
+            return float(value)
+    return 0.0
+
+
 def _used(usage: Mapping[str, Any]) -> tuple[float, float]:
-
-    def number(*names: str) -> float:
-        for name in names:
-            value = usage.get(name)
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                return float(value)
-        return 0.0
-
-    tokens = number("total_tokens") or number("prompt_tokens", "input_tokens") + number(
-        "completion_tokens", "output_tokens"
-    )
-    return tokens, number("cost_usd", "usd", "cost")
+    sent, received = used(usage, "prompt_tokens", "input_tokens"), used(usage, "completion_tokens", "output_tokens")
+    return used(usage, "total_tokens") or sent + received, used(usage, "cost_usd", "usd", "cost")
 
 
 @dataclass(frozen=True, slots=True)

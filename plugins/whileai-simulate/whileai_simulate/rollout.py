@@ -10,7 +10,16 @@ from typing import Any
 
 from whileai_kernel.rows import SCHEMA_VERSION
 from whileai_kernel.tools import Tool
-from whileai_simulate.agents import AgentContext, Conversation, Message, PreparedAgent, Reply, ToolAnswer, converse
+from whileai_simulate.agents import (
+    AgentContext,
+    Conversation,
+    Message,
+    PreparedAgent,
+    Reply,
+    ToolAnswer,
+    converse,
+    copied,
+)
 from whileai_simulate.draw import hash64, mixed
 from whileai_simulate.entities import Domain
 from whileai_simulate.faults import Fault
@@ -95,7 +104,7 @@ class Rollout:
             job.index,
             tools,
             shared.deadline_s,
-            task["privileged"] if agent.reads_privileged else None,
+            None if not agent.reads_privileged else task["privileged"] if agent.trusted else copied(task["privileged"]),
         )
         self.at_user = False
         self.user = shared.make_user(task, job.index) if shared.make_user else None

@@ -25,6 +25,7 @@ from whileai_simulate.landing import AgentFailedError, Landing, UserFailedError
 from whileai_simulate.options import Budget, Options, check_unknown
 from whileai_simulate.rollout import Job, Stage1, TaskSlot
 from whileai_simulate.sides import announce, metered_agent, metered_judge, metered_writer, model_of
+from whileai_simulate.stopping import HALT, Halt
 from whileai_simulate.world import World
 from whileai_simulate.written import kept_path, write_ahead
 
@@ -109,8 +110,21 @@ def simulate(
 
 
 async def asimulate(agent: Any, **arguments: Any) -> SimulatedDataset:
-    """Do as `simulate` without blocking the running event loop; the arguments are the same."""
-    return await asyncio.to_thread(lambda: simulate(agent, **arguments))
+    """Do as `simulate` without blocking the running event loop; the arguments are the same.
+
+    When it is cancelled the agent is asked no more, what is in flight is given up, and the journal is left so that the
+    same call goes on.
+    """
+    halt = Halt()
+    before = HALT.set(halt)
+    run = asyncio.ensure_future(asyncio.to_thread(lambda: simulate(agent, **arguments)))  # takes the context along
+    HALT.reset(before)
+    try:
+        return await asyncio.shield(run)
+    except asyncio.CancelledError:
+        halt("cancelled")
+        await asyncio.wait([run])
+        raise
 
 
 def _run(call: Call, st: Stage) -> SimulatedDataset:
@@ -193,8 +207,9 @@ def _rounds(call: Call, landing: Landing) -> str | None:
     def run(jobs: Iterable[Job]) -> str | None:
         ahead = Ahead(jobs, room=concurrency)
         return run_jobs(
-            landing.affordable(ahead), shared, landing.deliver, concurrency=concurrency, make_ahead=ahead.make
-        )
+            landing.affordable(ahead), shared, landing.deliver, concurrency=concurrency, make_ahead=ahead.make,
+            until=landing.until, over=landing.over,
+        )  # fmt: skip
 
     def opening() -> Iterator[Job]:
         for slot in call.source:
