@@ -343,7 +343,8 @@ class _Loop:
                 row = rollout.row(end)
                 grade = self.shared.grade
                 if grade is not None:
-                    graded = await self.threads.run(functools.partial(grade, row))
+                    later = self.shared.grade_waits
+                    graded = grade(row) if later else await self.threads.run(functools.partial(grade, row))
                     if inspect.isawaitable(graded):
                         await graded
                 if self.given_up or self.abandoned:

@@ -78,6 +78,7 @@ class Stage1:
     make_world: Callable[..., World] = World
     faults: Mapping[str, Fault] | None = None
     waits: bool = False  # the user or the judge is asked over a network, so rollouts wait side by side
+    grade_waits: bool = False  # the judge is a coroutine function, which needs no thread
     models: Sequence[Any] = ()  # what holds connections of the engine's loop
 
 

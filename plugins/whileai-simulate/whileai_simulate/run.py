@@ -186,7 +186,7 @@ def _shared(call: Call) -> Stage1:
         call.options.max_turns, call.arguments["deadline_s"],
         None if user is None else user.maker(seed, call.options.patience), call.runs, grade,
         call.options.world or World, call.options.faults,
-        (user is not None and user.waits) or is_async(judge), models,
+        (user is not None and user.waits) or is_async(judge), is_async(judge), models,
     )  # fmt: skip
 
 
