@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from whileai_simulate.draw import Draw
 from whileai_simulate.entities import EntityType, Param, ToolInfo
 from whileai_simulate.lexicon import AIRPORTS, words_of
+from whileai_simulate.ordering import in_order
 from whileai_simulate.people import Record, make_person
 from whileai_simulate.records import make_id, reference_values
+from whileai_simulate.schema import type_of
 from whileai_simulate.values import day, value_for
 from whileai_simulate.vocabulary import QUERIES, word_for
 
@@ -22,7 +23,6 @@ __all__ = ["ASK", "SINCE", "arguments_of", "make_findable"]
 ASK = "<the ask>"
 """Stands in a plan for the wording of the ask, which is written later."""
 
-_DATED = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d):)?|\d\d:\d\d")
 SINCE = ("start", "from", "since", "after")
 _SPAN_NAMES = (*SINCE, "end", "to", "until", "before")
 
@@ -48,6 +48,11 @@ def _searched_text(entity: EntityType, record: Mapping[str, Any]) -> str | None:
     return next(words, None)
 
 
+def _is_open(param: Param) -> bool:
+    """Whether a parameter holds an object of which the schema says nothing, and of which nobody tells by chance."""
+    return type_of(param.schema) == "object" and not param.schema.get("properties")
+
+
 def arguments_of(
     setting: Setting, info: ToolInfo, record: Record | None, owner: Record, person: Record, draw: Draw
 ) -> tuple[dict[str, Any], list[tuple[Param, Any]]]:
@@ -66,7 +71,9 @@ def arguments_of(
             param is not says
             and not param.required
             and param.name != info.key
-            and not (info.mode in ("create", "find") and draw.below(3) == 0 and not param.entity)
+            and not (
+                info.mode in ("create", "find") and draw.below(3) == 0 and not param.entity and not _is_open(param)
+            )
         ):
             continue
         if param.name == info.key and record is not None:
@@ -107,7 +114,7 @@ def arguments_of(
                     value = day(draw, past=True)  # what is listed has been
                     break
                 fresh = fresh or make_person(draw, setting.locale)
-                value = value_for(param.name, schema, draw, fresh, info.entity or words_of(info.name)[-1])
+                value = value_for(param.name, schema, draw, fresh, info.entity or words_of(info.spoken)[-1])
                 if record is None or info.mode != "change" or record.get(param.name) != value:
                     break  # a change to what is there already would be none
         arguments[param.name] = value
@@ -120,33 +127,9 @@ def arguments_of(
         if value == "round_trip" and "one_way" in info.tool.parameters["properties"][name].get("enum", ()):
             arguments[name] = "one_way"  # the ask names the way there alone
     if told:
-        _in_order(arguments)
+        in_order(arguments)
     told = [(p, arguments[p.name]) for p, _ in told]
     if arguments.get("origin") is not None and arguments.get("origin") == arguments.get("destination"):
         arguments["destination"] = next(a for a in AIRPORTS if a != arguments["origin"])
         told = [(p, arguments[p.name]) for p, _ in told]
     return arguments, told
-
-
-_SPANS = (("start", "end"), ("check_in", "check_out"), ("checkin", "checkout"), ("from", "to"), ("departure", "return"),
-          ("pickup", "dropoff"), ("pick_up", "drop_off"))  # fmt: skip
-
-
-def _in_order(arguments: dict[str, Any]) -> None:
-    """What begins and ends does so in this order; a meeting ends an hour after its start."""
-    for inner in arguments.values():
-        if isinstance(inner, dict):
-            _in_order(inner)
-    for name, first in list(arguments.items()):
-        for begins, ends in _SPANS:
-            other = name.replace(begins, ends, 1) if name.startswith(begins) else name
-            last = arguments.get(other)
-            if other == name or not isinstance(first, str) or not isinstance(last, str) or not _DATED.match(first):
-                continue
-            clock = _DATED.match(first)
-            if clock and clock[2] and clock[1]:
-                arguments[other] = f"{first[: clock.start(2)]}{int(clock[2]) + 1:02}{first[clock.end(2) :]}"
-            elif last < first:
-                arguments[name], arguments[other] = last, first
-            elif last == first and not (clock and clock[1]):
-                arguments[other] = f"{int(first[:2]) + 1:02}{first[2:]}"

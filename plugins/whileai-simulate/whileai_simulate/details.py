@@ -11,14 +11,15 @@ from typing import Any
 
 from whileai_simulate.draw import Draw
 from whileai_simulate.entities import Param
-from whileai_simulate.lexicon import ADDRESS_FIELDS, label, singular, words_of
-from whileai_simulate.naming import is_spoken_in
+from whileai_simulate.lexicon import ADDRESS_FIELDS, label, singular, word_set, words_of
+from whileai_simulate.naming import is_spoken_in, object_of
 from whileai_simulate.scenes import ASK, Target
 
 __all__ = ["capital", "details_of"]
 
-_MEASURES = "minutes hours days weeks months seconds mg kg km miles percent cm lbs"
-_UNITS = {unit: unit for unit in _MEASURES.split()}
+_MEASURES = "minutes hours days weeks months seconds mg kg km miles percent cm lbs liters litres celsius"
+_UNITS = {unit: unit for unit in _MEASURES.split()} | {"gb": "GB", "mb": "MB", "tb": "TB", "kw": "kW", "kwh": "kWh"}
+_AT_MOST = frozenset(["limit", "max_results", "top_k", "page_size", "per_page"])
 _TOLD = frozenset(["notify", "send", "include", "allow", "force", "skip", "enable", "delete", "add", "share", "keep"])
 _PEOPLES = frozenset(["first_name", "last_name", "surname", "full_name"])
 _SEARCHED = frozenset(["query", "keyword", "keywords", "search", "term", "q"])
@@ -31,9 +32,12 @@ def details_of(target: Target, draw: Draw) -> str:
     if not told:
         return ""
     if target.info.mode == "generic":
-        if target.info.kind == "generic" and words_of(target.info.name)[0] in ("calculate", "compute", "evaluate"):
+        if target.info.kind == "generic" and words_of(target.info.spoken)[0] in ("calculate", "compute", "evaluate"):
             return ""  # the sum stands in the wish
-        spoken = next((p for p, v in told if target.info.kind == "read" and is_spoken_in(p, v)), None)
+        bare = object_of(target)
+        spoken = bare[0] if bare else None
+        if spoken is None and target.info.kind == "read" and not target.info.wish:
+            spoken = next((p for p, v in told if is_spoken_in(p, v)), None)
         told = [(p, v) for p, v in told if p is not spoken]
     parts: list[str] = []
     place = [(p, v) for p, v in told if p.name in ADDRESS_FIELDS]
@@ -53,14 +57,27 @@ def details_of(target: Target, draw: Draw) -> str:
         parts.append(
             f"{draw.choice(('My name is', 'The name is', 'It is under'))} {names['first_name']} {names['last_name']}."
         )
-    ways = {p.name: (p, v) for p, v in told}
-    for name, (start, value) in ways.items():
-        end = ways.get(f"to_{name[5:]}") if name.startswith("from_") else None
-        if end is not None:
-            parts.append(f"From {_spoken(value)} to {_spoken(end[1])}.")
-            told = [pair for pair in told if pair[0] is not start and pair[0] is not end[0]]
+    told = _ways(told, parts)
     parts += [_one_detail(param, value, draw) for param, value in told]
     return " ".join(p for p in parts if p)
+
+
+def _ways(told: list[tuple[Param, Any]], parts: list[str]) -> list[tuple[Param, Any]]:
+    """Put what leads from one thing to another into a sentence; return what is left to tell."""
+    starts, ends = ([p for p, _ in told if words_of(p.name)[0] == w and not p.many] for w in ("from", "to"))
+    values = {p.name: v for p, v in told}
+    for start in starts:
+        alone = len(starts) == len(ends) == 1
+        end = next((p for p in ends if p.name[2:] == start.name[4:]), ends[0] if alone else None)
+        if end is None:
+            continue
+        said = []
+        for param in (start, end):
+            what = "" if start.name[4:] == end.name[2:] else f"{label(param.name).partition(' ')[2]} "
+            said.append(f"{what}{_spoken(values[param.name])}")
+        parts.append(f"From {said[0]} to {said[1]}.")
+        told = [pair for pair in told if pair[0] is not start and pair[0] is not end]
+    return told
 
 
 def _place(values: Mapping[str, Any]) -> str:
@@ -121,12 +138,21 @@ def _list_name(param: Param, value: Any, name: str) -> str:
     return label("_".join([*words[:-1], singular(words[-1])])) if len(value) == 1 else name
 
 
+_ASKING = word_set("is has should can use was are do does")
+_LEADING = word_set("from to on at in by of for before after since until below above under over min max with")
+"""Words that make a name no noun: people say "Below: 5", and not that the below is 5."""
+
+
 def _one_detail(param: Param, value: Any, draw: Draw) -> str:
     name, text = label(param.name), _spoken(value)
+    if isinstance(value, bool) and words_of(param.name)[0] in _ASKING:
+        name = name.partition(" ")[2] or name  # is_public: public
     if param.entity:
         name = re.sub(r" IDs?$", "", name)
     words = words_of(param.name)
     last = words[-1]
+    if param.name in _AT_MOST and isinstance(value, int):
+        return draw.choice(("{t} results are enough.", "No more than {t}, please.")).format(t=text)
     told = _by_type(param, value, name, text, words) or _by_name(param, name, text, words, draw)
     if told:
         return told
@@ -140,6 +166,8 @@ def _one_detail(param: Param, value: Any, draw: Draw) -> str:
         return f"It's about {label(param.entity)}{'s' if len(value) > 1 else ''} {shown}."
     if param.name == "insurance" and value in ("yes", "no"):
         return "With insurance: yes." if value == "yes" else "Insurance: no."
+    if _LEADING & {words[0], last} or (isinstance(value, str) and value.count(" ") > 2 and value[:1].islower()):
+        return f"{capital(name)}: {shown}."
     if last.endswith("s") and not last.endswith("ss"):
         return f"{capital(name)}: {shown}."
     if "payment" in words:

@@ -36,6 +36,7 @@ from whileai_simulate.lexicon import (
     words_of,
 )
 from whileai_simulate.schema import resolve, type_of
+from whileai_simulate.tool_names import imperative, is_verb, namespace_of, verb_first
 from whileai_simulate.vocabulary import QUERIES
 
 __all__ = ["Domain", "EntityType", "Param", "ToolInfo", "read_domain"]
@@ -109,6 +110,8 @@ class ToolInfo:
         done: Status that a change leaves, or `None` when it only sets fields.
         needs: Status that the record must have before, or `None`.
         guesses: What was inferred from names alone, one sentence each.
+        spoken: Its name with the verb first (`stop_vm` for `vm.stop`), from which asks are worded.
+        wish: What the description says it does ("recommend tracks"), where the name does not say it.
     """
 
     tool: Tool
@@ -121,6 +124,8 @@ class ToolInfo:
     done: str | None = None
     needs: str | None = None
     guesses: tuple[str, ...] = ()
+    spoken: str = ""
+    wish: str = ""
 
     @property
     def name(self) -> str:
@@ -189,15 +194,17 @@ def read_domain(tools: Iterable[Any]) -> Domain:
         tools: Anything that `whileai_kernel.tools.as_tool` reads.
     """
     parsed = as_tools(list(tools))
-    params = {tool.name: _params(tool) for tool in parsed}
+    shared = namespace_of(tool.name for tool in parsed)
+    named = {tool.name: verb_first(tool.name, tool.description or "", shared, _keyed(tool)) for tool in parsed}
+    params = {tool.name: _params(tool, named[tool.name]) for tool in parsed}
     entities: dict[str, EntityType] = {}
     for tool in parsed:
         for param in params[tool.name]:
             if param.entity:
                 _note_id(entities, param, tool)
     for tool in parsed:
-        _note_returns(entities, tool, params[tool.name])
-    infos = {tool.name: _info(tool, params[tool.name], entities) for tool in parsed}
+        _note_returns(entities, tool, params[tool.name], named[tool.name])
+    infos = {tool.name: _told(_info(tool, params[tool.name], entities, named[tool.name]), named) for tool in parsed}
     for info in infos.values():
         _note_fields(entities, info)
     person = next((p for p in PEOPLE if p in entities), None)
@@ -212,6 +219,23 @@ def read_domain(tools: Iterable[Any]) -> Domain:
     return Domain(infos, entities, person)
 
 
+def _keyed(tool: Tool) -> str:
+    """Return what the first id among the parameters names: instance, of `instance_id`."""
+    found = (_ID.match("_".join(words_of(name))) for name in tool.parameters.get("properties", {}))
+    return next((match["entity"] for match in found if match and match["kind"].startswith("id")), "")
+
+
+def _told(info: ToolInfo, named: Mapping[str, tuple[str, ...]]) -> ToolInfo:
+    """Add how people say what the tool does."""
+    words = named[info.name]
+    said = ""
+    if (len(words) < 2 and not info.key) or not (is_verb(words[0]) or words == words_of(info.name)[: len(words)]):
+        said = imperative(info.tool.description or "")
+    if not said and words[:1] == ("get",) and info.mode == "generic":
+        said = imperative(info.tool.description or "")
+    return replace(info, spoken="_".join(words), wish=said)
+
+
 def _spell_status(info: ToolInfo, entity: str, allowed: list[str]) -> ToolInfo:
     """Take the status that a change leaves from those that the result schema declares: cancelled, canceled."""
     if info.entity != entity or info.done is None or info.done in allowed:
@@ -222,10 +246,10 @@ def _spell_status(info: ToolInfo, entity: str, allowed: list[str]) -> ToolInfo:
     return replace(info, done=near[0]) if near else info
 
 
-def _params(tool: Tool) -> tuple[Param, ...]:
+def _params(tool: Tool, words: Sequence[str]) -> tuple[Param, ...]:
     root = tool.parameters
     required = set(root.get("required", ()))
-    verb_object = [singular(w) for w in words_of(tool.name)]
+    verb_object = [singular(w) for w in words]
     out = []
     for name, raw in root.get("properties", {}).items():
         raw = raw if isinstance(raw, Mapping) else {}
@@ -308,7 +332,7 @@ def _note_id(entities: dict[str, EntityType], param: Param, tool: Tool) -> None:
     entity.sources.append(f"parameter {param.name} of {tool.name}")
 
 
-def _note_returns(entities: dict[str, EntityType], tool: Tool, params: tuple[Param, ...]) -> None:
+def _note_returns(entities: dict[str, EntityType], tool: Tool, params: tuple[Param, ...], named: Sequence[str]) -> None:
     """Read the declared result: an object (or a list of objects) whose id names an entity gives its fields."""
     if not tool.returns:
         return
@@ -320,7 +344,7 @@ def _note_returns(entities: dict[str, EntityType], tool: Tool, params: tuple[Par
     extra = schema.get("additionalProperties")
     if not fields and not (isinstance(extra, Mapping) and extra):
         return
-    words = [singular(w) for w in words_of(tool.name)]
+    words = [singular(w) for w in named]
     own = [e for e in entities if e in words] or [p.entity for p in params if p.entity in entities]
     for name in fields:
         entity, many, _ = _reference(name, resolve(fields[name], root), words)
@@ -354,8 +378,7 @@ def _kind(tool: Tool, words: Sequence[str]) -> tuple[str, str | None]:
     return guess, f"{tool.name}: kind {guess!r} is guessed from the name; declare kind= (or x-kind)"
 
 
-def _info(tool: Tool, params: tuple[Param, ...], entities: dict[str, EntityType]) -> ToolInfo:
-    words = words_of(tool.name)
+def _info(tool: Tool, params: tuple[Param, ...], entities: dict[str, EntityType], words: tuple[str, ...]) -> ToolInfo:
     nouns = [singular(w) for w in words]
     kind, guess = _kind(tool, words)
     guesses = [guess] if guess else []
@@ -369,7 +392,7 @@ def _info(tool: Tool, params: tuple[Param, ...], entities: dict[str, EntityType]
         head = head[: next((i for i, w in enumerate(head) if i and w in ("to", "for", "in", "on")), None)]
     named = [e for e in entities if _mentions(head, e)]
     if kind == "read":
-        return _read_info(tool, params, keys, head, named, verb, guesses, entities)
+        return _read_info(tool, params, keys, head, named, words, guesses, entities)
     key = keys[0] if keys else None
     if key and verb in CREATE_VERBS and not key.required and key.entity not in named:
         key = None  # what is made can do without it
@@ -399,24 +422,32 @@ def _info(tool: Tool, params: tuple[Param, ...], entities: dict[str, EntityType]
 
 
 def _read_info(
-    tool: Tool, params: tuple[Param, ...], keys: list[Param], head: list[str], named: list[str], verb: str,
-    guesses: list[str], entities: dict[str, EntityType],
+    tool: Tool, params: tuple[Param, ...], keys: list[Param], head: list[str], named: list[str],
+    words: tuple[str, ...], guesses: list[str], entities: dict[str, EntityType],
 ) -> ToolInfo:  # fmt: skip
+    verb = words[0]
     own = [p for p in keys if p.entity in named] or ([] if named else keys)
     parts = [w for w in head if w not in _PARTS]
-    apart = parts and (_is_plural(tool, parts[-1]) or (verb in _SHOWING and parts[-1] not in _FIGURES))
+    apart = parts and (_is_plural(words, parts[-1]) or (verb in _SHOWING and parts[-1] not in _FIGURES))
     if own and not named and apart:
         # The lab results of a patient and the invoice of an order are records of their own.
         part = "_".join(parts)
         guesses.append(f"{tool.name}: lists each {part}, guessed from the name; declare its result schema")
         entities.setdefault(part, EntityType(part, f"{part}_id", sources=[f"name of {tool.name}"]))
         return ToolInfo(tool, "read", "list", verb, part, params, own[0].name, guesses=tuple(guesses))
-    if own and not named and parts and parts[-1] in _FIGURES:
-        entities[own[0].entity or ""].fields.setdefault("_".join(parts), {"type": "number"})
+    if keys and parts and parts[-1] in _FIGURES:
+        # The balance of an account, and the leave balance of an employee: a number that the record shows.
+        own = own if any(p.entity in named for p in own) else keys
+        figure = {"type": "number"} if len(parts) == 1 else {"type": "integer", "minimum": 1, "maximum": 30}
+        entities[own[0].entity or ""].fields.setdefault("_".join(parts), figure)
+        return ToolInfo(tool, "read", "get", verb, own[0].entity, params, own[0].name, guesses=tuple(guesses))
     if own and (verb not in ("list", "search") or [own[0].entity] == named[-1:]):
         return ToolInfo(tool, "read", "get", verb, own[0].entity, params, own[0].name, guesses=tuple(guesses))
     entity = named[-1] if named else None
-    if entity is None and not keys and _is_fact(tool, params, verb, head):
+    if entity is None and not parts and not keys:
+        said = [singular(w) for w in words_of(imperative(tool.description or ""))]
+        entity = next((w for w in said[1:] if w in entities), None)  # search, which searches tracks and albums
+    if entity is None and not keys and _is_fact(words, params, head):
         return ToolInfo(tool, "read", "generic", verb, None, params, guesses=tuple(guesses))
     if entity is None:
         entity = next((w for w in reversed(head) if w not in ("detail", "info", "status", "all", "type")), None)
@@ -443,8 +474,8 @@ _FIGURES = frozenset(_FIGURE_NAMES.split())
 _RANGES = frozenset({"start", "end", "from", "to", "since", "until", "min", "max", "before", "after"})
 
 
-def _is_plural(tool: Tool, noun: str) -> bool:
-    return plural(noun) != noun and plural(noun) in words_of(tool.name)
+def _is_plural(words: Sequence[str], noun: str) -> bool:
+    return plural(noun) != noun and plural(noun) in words
 
 
 _NAMED_THINGS = """
@@ -455,13 +486,13 @@ _THINGS = frozenset(_NAMED_THINGS.split())
 """Nouns that are records although nothing gives them an id."""
 
 
-def _is_fact(tool: Tool, params: tuple[Param, ...], verb: str, head: list[str]) -> bool:
+def _is_fact(words: Sequence[str], params: tuple[Param, ...], head: list[str]) -> bool:
     """Whether a tool looks up a fact (the weather in a city) and no record: one thing, of a kind that has no ids."""
-    if not head or verb in ("find", "search", "list", "browse", "query") or not any(p.required for p in params):
+    if not head or words[0] in ("find", "search", "list", "browse", "query") or not any(p.required for p in params):
         return False
-    several = words_of(tool.name)[len(head)] != head[-1]
+    several = words[len(head)] != head[-1]
     known = head[-1] in PEOPLE or head[-1] in CATALOG or head[-1] in STATUSES or head[-1] in _THINGS
-    return not several and not known and "by" not in words_of(tool.name)
+    return not several and not known and "by" not in words
 
 
 def _mentions(words: list[str], entity: str) -> bool:

@@ -33,8 +33,15 @@ __all__ = [
     "participle",
     "plural",
     "singular",
+    "word_set",
     "words_of",
 ]
+
+
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of a text as a set."""
+    return frozenset(text.split())
+
 
 PEOPLE = (
     "user", "customer", "client", "member", "patient", "guest", "account", "subscriber", "passenger", "employee",
@@ -148,7 +155,12 @@ _PARTICIPLES = {
     "ship": "shipped", "refund": "refunded", "book": "booked", "add": "added", "submit": "submitted",
     "log": "logged", "transfer": "transferred", "give": "given", "take": "taken", "withdraw": "withdrawn",
     "leave": "left", "hold": "held", "keep": "kept", "run": "run", "feed": "fed",
-    "find": "found", "open": "opened", "edit": "edited",
+    "find": "found", "open": "opened", "edit": "edited", "do": "done", "build": "built",
+    "bring": "brought", "draw": "drawn", "get": "got", "begin": "begun", "go": "gone", "sell": "sold", "lend": "lent",
+    "spend": "spent", "break": "broken", "throw": "thrown", "let": "let", "shut": "shut", "split": "split",
+    "cast": "cast", "cut": "cut", "win": "won", "teach": "taught", "choose": "chosen", "redo": "redone",
+    "undo": "undone", "rerun": "rerun", "resend": "resent", "rebuild": "rebuilt", "see": "seen", "read": "read",
+    "snapshot": "snapshotted", "wake": "woken", "overwrite": "overwritten", "speak": "spoken", "tell": "told",
 }  # fmt: skip
 
 
@@ -265,7 +277,8 @@ def singular(word: str) -> str:
 
 _UNCOUNTED = """
 code information data content contents details equipment baggage luggage weather news mail email traffic inventory
-stock history feedback insurance money progress software storage availability music advice access
+stock history feedback insurance money progress software storage availability music advice access leave maintenance
+attendance support training parking energy power electricity water hardware
 """
 MASS = frozenset(_UNCOUNTED.split())
 """Nouns that people do not count."""
@@ -287,13 +300,21 @@ def plural(word: str) -> str:
 
 
 _SHORTHANDS = {"id": "ID", "ids": "IDs", "isbn": "ISBN", "url": "URL", "iban": "IBAN", "sku": "SKU", "ip": "IP",
-               "pin": "PIN", "vat": "VAT", "api": "API", "dob": "date of birth", "qty": "quantity"}  # fmt: skip
+               "pin": "PIN", "vat": "VAT", "api": "API", "dob": "date of birth", "qty": "quantity",
+               "cidr": "CIDR", "gps": "GPS", "usd": "USD", "eur": "EUR", "ssn": "SSN", "asn": "ASN", "ui": "UI",
+               "os": "OS", "cpu": "CPU", "num": "number", "desc": "description", "addr": "address"}  # fmt: skip
+
+
+_LETTERS = re.compile(r"[b-df-hj-np-tv-xz]{2,4}")
+"""Words that can only be spelled: VM, DNS, PDF."""
+_SHORT_UNITS = word_set("kg km cm mm mg ml lb lbs hr hrs min ft pm th st nd rd vs mr mrs dr pcs pts")
 
 
 @lru_cache(maxsize=8192)
 def label(name: str) -> str:
     """Return how people say a field: `zip_code`, zip code; `orderId`, order ID."""
-    words = [_SHORTHANDS.get(w, w) for w in words_of(name)]
+    words = [_SHORTHANDS.get(w) or (w.upper() if _LETTERS.fullmatch(w) and w not in _SHORT_UNITS else w)
+             for w in words_of(name)]  # fmt: skip
     return " ".join(words) or name
 
 
@@ -302,4 +323,9 @@ def article(noun: str) -> str:
     last = noun.rpartition(" ")[2]
     if last in MASS or (last.endswith("s") and singular(last) != last):
         return noun
-    return f"{'an' if noun[:1].lower() in 'aeiou' and not noun.startswith(('user', 'uni')) else 'a'} {noun}"
+    first = noun.partition(" ")[0]
+    spelled = first.isupper() and len(first) < 5
+    vowel = (
+        first[:1] in "AEFHILMNORSX" if spelled else noun[:1].lower() in "aeiou" and not noun.startswith(("user", "uni"))
+    )
+    return f"{'an' if vowel else 'a'} {noun}"

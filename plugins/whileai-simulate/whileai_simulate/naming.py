@@ -16,16 +16,18 @@ from whileai_simulate.lexicon import (
     MASS,
     PARTICLES,
     SET_VERBS,
+    STATUSES,
     article,
     label,
     participle,
     plural,
     singular,
+    word_set,
     words_of,
 )
 from whileai_simulate.scenes import Scene, Target
 
-__all__ = ["aspect_of", "file_of", "is_spoken_in", "other_of", "thing_of", "wish_of"]
+__all__ = ["aspect_of", "file_of", "is_own", "is_spoken_in", "object_of", "other_of", "thing_of", "wish_of"]
 
 _FILLERS = "by for of to from with in on at and the a id ids all"
 _ASPECT_STOP = frozenset(_FILLERS.split())
@@ -83,8 +85,26 @@ def _thing_of(domain: Domain, target: Target) -> str:
     known = str(key)
     if target.info.mode == "find" or target.info.key is None:
         return noun
-    own = "" if target.entity in CATALOG else "my "
-    return f"{own}{noun} {known}"
+    return f"{'my ' if is_own(domain, target) else ''}{noun} {known}"
+
+
+_HAD = """
+subscription playlist membership profile parcel package loan policy prescription card transaction charge visit lesson
+deposit wallet cart wishlist warranty contract lease rental trip ride delivery meeting calendar
+"""
+_POSSESSED = frozenset([*STATUSES, *_HAD.split()]) - frozenset([*CATALOG, "device"])
+"""Things that people call their own; a sensor, a machine or a case file is just named."""
+_OVERSEES = word_set("approve reject review assign audit triage moderate deny grant resolve process escalate")
+"""What people do to the things of others."""
+
+
+def is_own(domain: Domain, target: Target) -> bool:
+    """Whether the person would call the record their own."""
+    entity = target.entity
+    if entity in CATALOG or target.info.spoken.partition("_")[0] in _OVERSEES:
+        return False
+    known = domain.entities.get(entity)
+    return entity.rpartition("_")[2] in _POSSESSED or bool(known and known.owner)
 
 
 def other_of(domain: Domain, target: Target) -> str:
@@ -96,11 +116,13 @@ def other_of(domain: Domain, target: Target) -> str:
 def wish_of(domain: Domain, target: Target, draw: Draw, scene: Scene) -> str:
     """Return the wanted action as a verb phrase."""
     info, ref = target.info, thing_of(domain, target)
-    aspect = aspect_of(info.name, info.entity or "")
-    words = words_of(info.name)
+    aspect = aspect_of(info.spoken, info.entity or "")
+    words = words_of(info.spoken)
     verb = " ".join(words[: 2 if len(words) > 2 and words[1] in PARTICLES and words[2] not in ("the", "a") else 1])
     if info.mode == "generic":
         return _generic_do(info, target, draw)
+    if info.wish:
+        return _described(info, target, ref)
     if info.kind == "read":
         return _read_do(domain, target, aspect, ref, draw)
     if info.mode == "create":
@@ -109,7 +131,7 @@ def wish_of(domain: Domain, target: Target, draw: Draw, scene: Scene) -> str:
     if lines and aspect in ("items", "item", "products"):
         return f"{'change' if verb in ('modify', 'update') else verb} {lines} in {ref}"
     spoken = {"modify": "change", "update": "update", "set": "set", "edit": "edit"}.get(verb, verb)
-    put = "" if " " in verb else _put_into(info.name, info.entity or "")
+    put = "" if " " in verb else _put_into(info.spoken, info.entity or "")
     if put:
         return f"{spoken} {put} {ref}"
     if aspect == "payment" and spoken in ("change", "update"):
@@ -119,8 +141,19 @@ def wish_of(domain: Domain, target: Target, draw: Draw, scene: Scene) -> str:
     if target.entity == domain.person and verb in _OWN:
         return f"complete my {_OWN[verb]}"
     if aspect:
-        return f"{spoken} the {aspect} {'on' if spoken != 'pay' else 'of'} {ref}"
+        if spoken == "take":
+            return f"take {article(aspect)} of {ref}"
+        some = "" if aspect in MASS and verb not in SET_VERBS else "the "
+        return f"{spoken} {some}{aspect} {'on' if spoken != 'pay' else 'of'} {ref}"
     return f"{spoken} {ref}"
+
+
+def _described(info: ToolInfo, target: Target, ref: str) -> str:
+    """Return the wish in the words of the description: open the valves of field F-12."""
+    if target.record is None or info.key is None:
+        return info.wish
+    named = re.compile(rf"\b(?:an?|the|its|this) (?:\w+ )?{re.escape(label(target.entity))}\b")
+    return named.sub(ref, info.wish) if named.search(info.wish) else f"{info.wish} for {ref}"
 
 
 @lru_cache(maxsize=1024)
@@ -140,9 +173,9 @@ _JOINED = {"invite": "to", "add": "to", "send": "for", "post": "on", "attach": "
 
 def _create_do(domain: Domain, target: Target, verb: str, ref: str) -> str:
     info = target.info
-    named = [w for w in words_of(info.name)[1:] if w != "new"]
+    named = [w for w in words_of(info.spoken)[1:] if w != "new"]
     cut = next((i for i, w in enumerate(named) if w in ("for", "to", "from", "by", "on", "with", "in")), len(named))
-    kind = " ".join(named[:cut]) or label(info.entity or "record")
+    kind = label("_".join(named[:cut])) or label(info.entity or "record")
     thing = article(kind)
     if verb in ("send", "issue"):
         to_me = " to me" if any(p.name == info.key and p.entity == domain.person for p in info.params) else ""
@@ -172,7 +205,7 @@ def _read_do(domain: Domain, target: Target, aspect: str, ref: str, draw: Draw) 
     info = target.info
     noun = label(info.entity or "record")
     if info.mode == "list":
-        many = plural(noun) if info.key is None or plural(noun.rpartition(" ")[2]) in words_of(info.name) else noun
+        many = plural(noun) if info.key is None or plural(noun.rpartition(" ")[2]) in words_of(info.spoken) else noun
         if info.key and target.entity == domain.person:
             return draw.choice(("list my {m}", "show me my {m}", "pull up my {m}", "look up my {m}")).format(m=many)
         if info.key:
@@ -199,14 +232,14 @@ def _read_do(domain: Domain, target: Target, aspect: str, ref: str, draw: Draw) 
 
 
 def _find_do(domain: Domain, info: ToolInfo, noun: str, draw: Draw) -> str:
-    own = info.entity == domain.person
-    if "id" in words_of(info.name):
+    own = info.entity is not None and info.entity == domain.person
+    if "id" in words_of(info.spoken):
         return draw.choice(("find {o}{n} ID", "look up {o}{n} ID", "tell me {o}{n} ID")).format(
             o="my " if own else "the ", n=noun
         )
     if own:
         return draw.choice(("find my {n}", "look me up")).format(n=file_of(info.entity or ""))
-    many, alone = _sought(info.name, noun)
+    many, alone = _sought(info.spoken, noun)
     if many.rpartition(" ")[2] in _COLLECTIONS:
         return draw.choice(("search the {m}", "look through the {m}", "have a look in the {m}")).format(
             m=singular(many)
@@ -243,20 +276,42 @@ def is_spoken_in(param: Param, value: Any) -> bool:
     return text and (param.name in PLACES or words_of(param.name)[-1] in ("name", "symbol", "ticker", "title"))
 
 
+def object_of(target: Target) -> tuple[Param, Any] | None:
+    """Return the argument that a bare verb takes (irrigate, field F-12), or `None`; it stands in the wish itself."""
+    info = target.info
+    if info.mode != "generic" or "_" in info.spoken:
+        return None
+    for param, value in target.details:
+        if param.required:
+            plain = isinstance(value, str | int) and not isinstance(value, bool) and "enum" not in param.schema
+            short = plain and len(str(value)) < 30 and " " not in str(value) and words_of(param.name)[-1] not in _TEXTS
+            return (param, value) if short and not param.options else None
+    return None
+
+
+_TEXTS = word_set("text content message body query prompt sentence document url note comment")
+
+
 def _generic_do(info: ToolInfo, target: Target, draw: Draw) -> str:
-    words = words_of(info.name)
+    words = words_of(info.spoken)
     if "human" in words or ("transfer" in words and "agent" in "".join(words)):
         return draw.choice(("put me through to a person", "let me talk to a human", "connect me to a human agent"))
     if words[0] in ("calculate", "compute", "evaluate"):
         text = next((str(v) for v in target.arguments.values()), "")
         return draw.choice(("work out {t}", "calculate {t}", "tell me what {t} is")).format(t=text)
-    if info.kind == "read":
+    bare = object_of(target)
+    if bare is not None:
+        return f"{words[0]} {label(bare[0].name)} {bare[1]}"
+    if info.wish:
+        return info.wish
+    rest = label("_".join(words[1:]))
+    if info.kind == "read" and rest:
         told = next(((p, v) for p, v in target.details if is_spoken_in(p, v)), None)
         about = "" if told is None else f" {'in' if told[0].name in PLACES else 'for'} {told[1]}"
         lead = draw.choice(("check", "look up", "tell me", "find out", "get me", "have a look at"))
-        return f"{lead} the {' '.join(words[1:])}{about}"
-    rest = " ".join(words[1:])
+        return f"{lead} the {rest}{about}"
     if not rest:
-        return words[0]
+        first = next((p for p in info.params if p.required and p.schema.get("type") == "string"), None)
+        return f"{words[0]} {article(label(first.name))}" if first else words[0]
     counted = rest.rpartition(" ")[2] not in MASS and singular(rest) == rest
     return f"{words[0]} {f'the {rest}' if counted and words[0] in SET_VERBS else article(rest)}"

@@ -413,6 +413,7 @@ ASIDES_ABOUT: dict[str, tuple[str, ...]] = {
               "My partner asked me to take care of it."),
     "person": ("It's been on my list for days.", "I'd rather do this in writing.",
                "I looked at the help page first but got lost."),
+    "thing": ("It's been on my list for days.", "I'd rather do this in writing."),
     "offer": ("I looked at the help page first but got lost.", "I couldn't find it in the app."),
 }  # fmt: skip
 """Sentences that need a matter to be about, by what the ask does: says little, looks, changes, is about the person

@@ -27,6 +27,7 @@ from whileai_simulate.lexicon import (
     PRICES_OF,
     plural,
 )
+from whileai_simulate.ordering import in_order
 from whileai_simulate.people import Record, letters, make_person, one_line
 from whileai_simulate.schema import ALNUM, problems, sample
 from whileai_simulate.values import day, value_for
@@ -122,6 +123,7 @@ def make_record(domain: Domain, name: str, draw: Draw, person: Mapping[str, Any]
         for field_name, value in _usual(domain, name, draw, person).items():
             if field_name != "address" or "address1" not in record:  # said once, so that a change leaves nothing stale
                 record.setdefault(field_name, value)
+    in_order(record)
     if entity.values is not None:
         record = flat(record, entity.values)
     status = entity.fields.get("status")

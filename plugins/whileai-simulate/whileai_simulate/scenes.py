@@ -196,7 +196,7 @@ def _target(
             entity = parent
         if info.mode == "list" and info.entity in domain.entities and info.entity != entity and record is not None:
             parent_field = domain.entities[entity].id_field
-            several = plural(words_of(info.entity or "")[-1]) in words_of(info.name)
+            several = plural(words_of(info.entity or "")[-1]) in words_of(info.spoken)
             for _ in range(draw.between(1, 3) if several else 1):
                 child = make_record(domain, info.entity or "", draw, person, owner_id)
                 child[parent_field] = record[parent_field]

@@ -11,12 +11,13 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any
 
 from whileai_simulate.draw import Draw
-from whileai_simulate.lexicon import AIRPORTS, CITIES, GOODS, PEOPLE, PRICES, singular, words_of
+from whileai_simulate.lexicon import AIRPORTS, CITIES, GOODS, PEOPLE, PRICES, singular, word_set, words_of
 from whileai_simulate.people import Record, letters, make_person, one_line, pools
 from whileai_simulate.schema import problems, resolve, sample, type_of
 from whileai_simulate.vocabulary import number_for, plain_word, word_for
@@ -48,6 +49,14 @@ _PAST = frozenset(
         "delivered",
     ]
 )
+_AHEAD = word_set("needed scheduled planned expected requested estimated promised desired preferred proposed")
+
+
+def _is_past(words: Sequence[str]) -> bool:
+    """Whether a date is of what has been: created_at, harvested_on, last_seen."""
+    return any(w in _PAST or (w.endswith("ed") and w not in _AHEAD) for w in words) or words[0] in ("last", "previous")
+
+
 _MONEY = frozenset(["price", "amount", "total", "cost", "fee", "balance", "subtotal", "refund", "charge", "credit"])
 _COUNT = frozenset(
     [
@@ -113,11 +122,47 @@ def value_for(
         }
         return made if not problems(made, schema, root=root) else sample(schema, draw, root=root)
     if kind == "string" and not schema.get("pattern") and not schema.get("format"):
-        word = plain_word(draw)
+        word = plain_word(words_of(name), str(schema.get("description", "")), draw)
         if not problems(word, schema, root=root):
             return word
+    if kind == "string" and isinstance(value, str):
+        for shaped in _shapes(value):
+            if not problems(shaped, schema, root=root):
+                return shaped
+    if kind == "string":
+        period = _period(words_of(name), draw)
+        fitting = next((p for p in period if not problems(p, schema, root=root)), None)
+        if fitting is not None:
+            return fitting
     return sample(schema, draw, root=root)
 
+
+def _shapes(text: str) -> Iterator[str]:
+    """Yield the ways in which a text is written where a pattern bounds it: Web shop, web-shop, web_shop, WEBSHOP."""
+    low = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    yield low
+    yield low.replace("-", "_")
+    yield low.replace("-", "")
+    yield low.replace("-", "").upper()
+    yield text.capitalize()
+
+
+def _period(words: Sequence[str], draw: Draw) -> tuple[str, ...]:
+    """Return how a month, a quarter or a year is written, for a field that is one."""
+    month, year = draw.between(1, 4), 2024
+    if "month" in words:
+        name = _MONTHS[month - 1]
+        return (f"{year}-{month:02}", f"{month:02}/{year}", name, name[:3], f"{month:02}", str(month), f"{name} {year}")
+    if "quarter" in words:
+        return (f"{year}-Q{month}", f"Q{month}", f"Q{month} {year}", f"{year}Q{month}", str(month))
+    if "week" in words:
+        return (f"{year}-W{10 + month}", f"W{10 + month}", str(10 + month))
+    if "year" in words:
+        return (str(year),)
+    return ()
+
+
+_MONTHS = ("January", "February", "March", "April")
 
 _PLAIN: dict[int, tuple[Mapping[str, Any], bool]] = {}
 """Whether a schema is a plain string, by its identity; the schema is kept so that the identity stays its own."""
@@ -168,12 +213,12 @@ def _number_by_name(words: Sequence[str], last: str, schema: Mapping[str, Any], 
     known = number_for(words, schema.get("minimum"), schema.get("maximum"), draw)
     if known is not None:
         return known
-    return draw.between(1, 4) if whole else float(draw.between(1, 20))
+    return draw.between(1, 4) if whole else draw.between(1, 20)
 
 
 def _by_format(form: str, words: Sequence[str], draw: Draw, person: Mapping[str, Any]) -> str | None:
     """Return text of a format as people have it: a meeting starts at half past ten, and not at 03:47."""
-    past = bool(_PAST & set(words))
+    past = _is_past(words)
     if form == "date-time":
         return f"{day(draw, past=past)}T{_clock(draw)}:00Z"
     if form == "date" and not _BIRTH & set(words):
@@ -233,12 +278,15 @@ def _text_by_name(words: Sequence[str], last: str, draw: Draw, person: Mapping[s
         return draw.choice(GOODS)
     if last == "reason" and about in _OF_GOODS:
         return draw.choice(_NOTES["return"])
-    known = word_for(words, about, draw) or _note_by_name(last, draw)
+    known = word_for(words, about, draw) or _note_by_name(last, draw, about)
     if known is not None:
         return known
     if last == "currency":
         return "USD"
-    if last in ("account", "iban", "card"):
+    if last == "iban":
+        bank, account = draw.between(10_000_000, 99_999_999), draw.between(10**9, 10**10 - 1)
+        return f"DE{98 - int(f'{bank}{account}131400') % 97:02}{bank}{account}"
+    if last in ("account", "card"):
         return str(draw.between(10_000_000, 99_999_999))
     if last in ("number", "code", "id", "reference", "key") and len(words) > 1:
         return f"{words[-2][:3].upper()}-{draw.between(10_000, 99_999)}"
@@ -258,10 +306,10 @@ def _when_by_name(words: Sequence[str], last: str, joined: str, draw: Draw) -> s
     if last in _BIRTH:
         return f"{1960 + draw.below(45)}-0{draw.between(1, 9)}-1{draw.below(10)}"
     if last in ("start", "end", "when", "datetime", "timestamp") or joined.endswith("_at"):
-        date_only = day(draw, past=bool(_PAST & set(words)))
+        date_only = day(draw, past=_is_past(words))
         return date_only if joined.endswith("_at") else f"{date_only} {_clock(draw)}"
     if last in ("date", "day") or "date" in words:
-        return day(draw, past=bool(_PAST & set(words)))
+        return day(draw, past=_is_past(words))
     if last == "time":
         return _clock(draw)
     return None
@@ -270,11 +318,12 @@ def _when_by_name(words: Sequence[str], last: str, joined: str, draw: Draw) -> s
 _NOTES = {
     "return": ("changed my mind", "ordered by mistake", "found it cheaper elsewhere", "arrived too late",
                "no longer needed", "wrong size", "moving house"),
-    "reason": ("change of plans", "no longer needed", "something came up", "moving house", "booked by mistake"),
-    "note": ("please ring the bell", "leave it with the neighbour", "call before arriving", "handle with care"),
-    "message": ("please call me back", "running ten minutes late", "thanks for your help", "can we move it to Friday"),
-    "comment": ("please ring the bell", "the box was damaged", "great service so far"),
-    "description": ("the screen stays black", "it stopped charging", "the lid does not close", "a part is missing"),
+    "reason": ("change of plans", "no longer needed", "something came up"),
+    "note": ("please see my last email", "call me if anything is unclear", "I can explain it on the phone"),
+    "message": ("please call me back", "thanks for your help", "please get back to me this week"),
+    "comment": ("please see my last email", "call me if anything is unclear", "thanks for looking after this"),
+    "description": ("it no longer works as it should", "something has been wrong since yesterday",
+                    "it was fine until this morning"),
     "summary": ("customer asks for help with a delivery", "customer wants to change a booking"),
     "priority": ("normal", "high", "low"),
     "color": ("blue", "black", "red", "green"),
@@ -282,9 +331,20 @@ _NOTES = {
 }  # fmt: skip
 
 
-def _note_by_name(last: str, draw: Draw) -> str | None:
+_DELIVERED = frozenset(("order", "purchase", "shipment", "delivery", "package", "parcel", "item", "product"))
+_NOTES_OF = {
+    "note": ("please ring the bell", "leave it with the neighbour", "call before arriving", "handle with care"),
+    "comment": ("please ring the bell", "the box was damaged", "great service so far"),
+    "description": ("the screen stays black", "it stopped charging", "the lid does not close", "a part is missing"),
+}
+"""Notes on what is delivered; elsewhere a note must fit anything."""
+
+
+def _note_by_name(last: str, draw: Draw, about: str) -> str | None:
     key = {"notes": "note", "body": "message", "text": "message", "content": "message", "comments": "comment",
            "details": "description", "problem": "description", "colour": "color"}.get(last, last)  # fmt: skip
+    if key in _NOTES_OF and about in _DELIVERED:
+        return draw.choice(_NOTES_OF[key])
     return draw.choice(_NOTES[key]) if key in _NOTES else None
 
 

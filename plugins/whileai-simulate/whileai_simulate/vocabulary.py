@@ -13,10 +13,11 @@ Example:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from whileai_simulate.draw import Draw
-from whileai_simulate.lexicon import GOODS
+from whileai_simulate.lexicon import GOODS, word_set
 
 __all__ = ["QUERIES", "number_for", "plain_word", "word_for"]
 
@@ -66,8 +67,8 @@ _TITLES: dict[str, Sequence[str]] = {
 """Names and titles, by what the record is."""
 
 _LOOKED_FOR: dict[str, Sequence[str]] = {
-    "code": ("retry_with_backoff", "parse_date", "TODO", "max_connections", "send_mail", "load_settings"),
-    "content": ("retry_with_backoff", "parse_date", "TODO", "max_connections", "send_mail", "load_settings"),
+    "code": ("retry_with_backoff", "parse_date", "read_config", "max_connections", "send_mail", "load_settings"),
+    "content": ("retry_with_backoff", "parse_date", "read_config", "max_connections", "send_mail", "load_settings"),
     "restaurant": ("Italian", "Thai", "vegan", "sushi", "steakhouse", "brunch"),
     "recipe": _DISHES, "flight": ("Denver", "Boston", "Seattle", "Miami"), "hotel": ("Denver", "Boston", "Seattle"),
     "job": ("nurse", "electrician", "data analyst", "welder", "teacher"),
@@ -149,7 +150,22 @@ _ALIASES = {
     "speciality": "specialty", "breakfast": "dish", "environments": "env", "stock": "ticker", "symptoms": "symptom",
     "labels": "label", "tags": "tag", "target": "base", "sha": "ref", "payer": "provider", "dest": "zone",
 }  # fmt: skip
-_PLAIN = ("standard", "regular", "basic", "extended", "main", "spare")
+_GRADES = ("standard", "regular", "basic")
+_GRADED = word_set("""
+type kind category mode level style tone quality grade class option method scheme theme variant package edition setting
+strategy profile template preset shape policy scope
+""")
+"""Fields that name one of a few kinds, which nearly everything has as standard."""
+_SENTENCES = ("please see my last email", "the details are in my last email", "I wrote about it last week",
+              "I can explain it on the phone")  # fmt: skip
+_SPOKEN = word_set("""
+explanation justification remark remarks instruction instructions observation observations statement context feedback
+rationale motivation clarification annotation caption transcript prompt input reply response sentence paragraph excerpt
+description note notes comment comments details
+""")
+_SPOKEN_OF = re.compile(r"\b(text|message|explain|explanation|describe|words|note|comment|reason)\b", re.I)
+_NAMES = ("Atlas", "Juniper", "Orion", "Maple", "Summit", "Harbor", "Falcon", "Willow")
+"""Names that people give to all kinds of things."""
 
 _NUMBERS: dict[str, tuple[int, ...]] = {
     "minutes": (15, 20, 30, 45, 60, 90, 120), "duration": (15, 30, 45, 60, 90), "hours": (1, 2, 3, 4, 8),
@@ -161,6 +177,7 @@ _NUMBERS: dict[str, tuple[int, ...]] = {
     "km": (5, 10, 25, 50), "miles": (5, 10, 25, 50), "radius": (5, 10, 25, 50), "priority": (1, 2, 3),
     "temperature": (18, 19, 20, 21, 22), "brightness": (20, 40, 60, 80), "volume": (20, 30, 40, 60),
     "degrees": (18, 19, 20, 21, 22), "usage": (12, 18, 24, 31), "points": (120, 250, 400), "score": (62, 71, 84),
+    "port": (22, 80, 443, 5432, 8080),
     "months": (1, 3, 6, 12), "weeks": (1, 2, 3, 4), "seconds": (10, 30, 60), "level": (1, 2, 3),
 }  # fmt: skip
 
@@ -190,7 +207,7 @@ def word_for(words: Sequence[str], about: str, draw: Draw) -> str | None:
         return draw.choice(_SAID[kind])
     if last == "name":
         named = words[-2] if len(words) > 1 else kind
-        return draw.choice(_WORDS.get(named) or _TITLES.get(named, GOODS))
+        return draw.choice(_WORDS.get(named) or _TITLES.get(named, _NAMES))
     for word in reversed(words):
         key = _ALIASES.get(word, word)
         if key in ("branch", "base", "head", "ref") and kind not in _OF_CODE:
@@ -203,9 +220,24 @@ def word_for(words: Sequence[str], about: str, draw: Draw) -> str | None:
     return None
 
 
-def plain_word(draw: Draw) -> str:
-    """Return a word for a field that nothing explains."""
-    return draw.choice(_PLAIN)
+def plain_word(words: Sequence[str], description: str, draw: Draw) -> str:
+    """Return a text for a field that nothing explains: a remark that fits everywhere, a grade, or a short code.
+
+    Args:
+        words: Words of the field's name.
+        description: What the schema says about it.
+        draw: Where the choice comes from.
+    """
+    last = words[-1] if words else ""
+    if last in _SPOKEN or _SPOKEN_OF.search(description):
+        return draw.choice(_SENTENCES)
+    if not last or last in _GRADED:
+        return draw.choice(_GRADES)
+    noun = next((w for w in reversed(words) if w not in _LITTLE), last)
+    return f"{noun[0].upper()}-{draw.between(11, 48)}"  # a field, a crop, a bin: businesses number what they have
+
+
+_LITTLE = word_set("from to by on in at of for new old with the a")
 
 
 def number_for(words: Sequence[str], low: float | None, high: float | None, draw: Draw) -> int | None:
@@ -214,5 +246,13 @@ def number_for(words: Sequence[str], low: float | None, high: float | None, draw
         pool = _LIMITS if word == "limit" and len(words) > 1 and words[0] != "page" else _NUMBERS.get(word)
         if pool is not None:
             fit = [n for n in pool if (low is None or n >= low) and (high is None or n <= high)]
-            return draw.choice(fit) if fit else None
-    return None
+            if fit and (high is None or low is None or max(fit) - low >= (high - low) / 20 or word == "port"):
+                return draw.choice(fit)
+            break
+    if low is None or high is None or high - low < 20:
+        return None
+    fit = [n for n in _ROUND if low <= n <= high and n - low >= (high - low) / 20]  # what spans much is told roundly
+    return draw.choice(fit) if fit else None
+
+
+_ROUND = (1, 2, 5, *range(10, 100, 10), 100, 200, 250, 300, 400, 500, 750, *range(1000, 10_000, 1000))

@@ -28,7 +28,7 @@ from whileai_simulate.lexicon import (
     label,
     words_of,
 )
-from whileai_simulate.naming import file_of, other_of, thing_of, wish_of
+from whileai_simulate.naming import file_of, is_own, other_of, thing_of, wish_of
 from whileai_simulate.records import make_person
 from whileai_simulate.scenes import ACTING, ASK, Scene, Setting, Target, build_scene
 
@@ -125,7 +125,7 @@ def _identity(scene: Scene, setting: Setting, draw: Draw) -> str:
         values = ", ".join(f"{label(f)} {sent[f]}" for f in scene.found_by if f not in ("first_name", "last_name"))
         name = f"{person['first_name']} {person['last_name']}"
         return f"I'm {name}{', ' + values if values else ''}."
-    if any(t.info.mode == "find" and t.info.entity == domain.person for t in scene.targets):
+    if domain.person and any(t.info.mode == "find" and t.info.entity == domain.person for t in scene.targets):
         return ""  # who asks for an ID does not tell it
     for target in scene.targets:
         for param in target.info.params:
@@ -231,6 +231,8 @@ def _asides_about(domain: Domain, target: Target, wants: str, stance: str, histo
         kind = "vague"
     else:
         kind = "read" if wants == "read" else "write" if stance in ACTING else "person"
+    if kind == "write" and not is_own(domain, target):
+        kind = "vague" if stance == "ambiguous" else "thing"
     found = phrases.ASIDES_ABOUT[kind]
     return tuple(a for a in found if not _APP.search(a)) if _APP.search(history) else found
 
@@ -273,6 +275,8 @@ def _frames(
         frames = [f for f in frames if "too late" not in f]
     if not paid:
         frames = [f for f in frames if "compensation" not in f]
+    if about == "person":
+        frames = [f for f in frames if "{noun} stand" not in f] or frames
     if about:
         frames = [f for f in frames if not f.startswith("any news")]
     if about or mode == "list":
@@ -286,9 +290,9 @@ def _body(domain: Domain, scene: Scene, target: Target, stance: str, wants: str,
         info.mode in ("get", "change") or (info.mode == "create" and not person_subject)
     )  # fmt: skip
     about = "person" if person_subject else "offer" if target.entity in CATALOG else ""
-    own_id = info.mode == "find" and info.entity == domain.person
+    own_id = info.mode == "find" and info.entity is not None and info.entity == domain.person
     history = str(scene.axes.get("history"))
-    paid = target.entity in _PAID or not _MONEY.isdisjoint(words_of(info.name))
+    paid = target.entity in _PAID or not _MONEY.isdisjoint(words_of(info.spoken))
     frames = _frames(stance, wants, info.mode, about, history, named=named, own_id=own_id, paid=paid)
     frame = draw.choice(frames)
     do, ref = wish_of(domain, target, draw, scene), thing_of(domain, target)
@@ -337,7 +341,7 @@ def _rule_hint(setting: Setting, scene: Scene, draw: Draw) -> str:
     info, domain = scene.targets[0].info, setting.domain
     entity = domain.entities.get(info.entity or "")
     acting = info.kind == "write" and scene.axes.get("stance") in ACTING
-    money = bool(_MONEY & set(words_of(info.name)))
+    money = bool(_MONEY & set(words_of(info.spoken)))
     fits = {
         "any": info.mode != "generic",
         "acting": acting,
@@ -347,7 +351,7 @@ def _rule_hint(setting: Setting, scene: Scene, draw: Draw) -> str:
         "record": info.mode in ("get", "change") and entity is not None and entity.owner is not None,
         "undecided": info.kind == "write" and scene.axes.get("stance") in ("unsure", "exploratory", "ambiguous"),
         "tool": info.mode != "generic",
-        "money": bool(_MONEY_BACK & set(words_of(info.name))),
+        "money": bool(_MONEY_BACK & set(words_of(info.spoken))),
         "owned": entity is not None and (entity.owner is not None or entity.name == domain.person),
     }
     for pattern, scope, sentences in phrases.RULE_HINTS:
