@@ -54,6 +54,9 @@ def fact_of(noun: str, arguments: Mapping[str, Any], returns: Mapping[str, Any] 
         if word in words:
             number = draw.between(low, high)
             return {**arguments, noun.replace(" ", "_"): number if parts == 1 else round(number / parts, 2)}
+    amount = next((v for v in arguments.values() if isinstance(v, int | float) and not isinstance(v, bool)), None)
+    if "currency" in words and amount is not None:
+        return {**arguments, "converted_amount": round(amount * draw.between(50, 180) / 100, 2)}
     if "time" in words:
         return {**arguments, "time": f"{draw.below(24):02}:{draw.below(60):02}"}
     return {**arguments, noun.replace(" ", "_"): f"{draw.choice(('entry', 'record', 'note'))} {draw.between(100, 999)}"}

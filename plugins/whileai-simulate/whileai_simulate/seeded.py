@@ -235,7 +235,10 @@ def _of_several(domain: Domain, course: _Course, text: str) -> str:
         return f"The first of these I can't look up from here. {text}"
     if course.changed and not course.failed and set(course.said) == {0}:
         # The second wish was a look at the same thing, which was taken before the change.
-        return f"{text} {described_by(domain, course.shown.get(0))}".rstrip()
+        told = course.shown.get(0)
+        if told is not None and told.record is not None:  # that it may be a duplicate is said already
+            record = {k: v for k, v in told.record.items() if k != "possible_duplicate_of"}
+            return f"{text} {described_by(domain, told._replace(record=record))}".rstrip()
     return text
 
 

@@ -178,6 +178,9 @@ def _of_fact(info: ToolInfo | None, arguments: Mapping[str, Any], value: Mapping
         told = {k: v for k, v in value.items() if isinstance(v, str | int | float)} or dict(value)
     if len(told) == 1:
         ((field, answer),) = told.items()
+        if field == "converted_amount":
+            coin = next((v for k, v in value.items() if words_of(k)[:1] in (("to",), ("target",))), "")
+            return f"That comes to {value_of(field, answer)}{f' {coin}' if coin else ''}."
         return f"The {label(field)} is {value_of(field, answer)}."
     return f"Here is what I found: {', '.join(f'{label(k)} {value_of(k, v)}' for k, v in told.items())}."
 
