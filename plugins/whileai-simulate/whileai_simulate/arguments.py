@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from whileai_simulate.draw import Draw
 from whileai_simulate.entities import EntityType, Param, ToolInfo
-from whileai_simulate.lexicon import AIRPORTS, words_of
+from whileai_simulate.lexicon import AIRPORTS, singular, words_of
 from whileai_simulate.ordering import in_order
 from whileai_simulate.people import Record, make_person
 from whileai_simulate.records import make_id, reference_values
-from whileai_simulate.schema import type_of
-from whileai_simulate.values import day, value_for
-from whileai_simulate.vocabulary import QUERIES, word_for
+from whileai_simulate.schema import problems, type_of
+from whileai_simulate.values import day, explained, value_for
+from whileai_simulate.vocabulary import QUERIES, usual_word, word_for
 
 if TYPE_CHECKING:
     from whileai_simulate.scenes import Setting
@@ -48,9 +48,26 @@ def _searched_text(entity: EntityType, record: Mapping[str, Any]) -> str | None:
     return next(words, None)
 
 
-def _is_open(param: Param) -> bool:
-    """Whether a parameter holds an object of which the schema says nothing, and of which nobody tells by chance."""
-    return type_of(param.schema) == "object" and not param.schema.get("properties")
+def _is_text(param: Param) -> bool:
+    return type_of(param.schema) == "string" and not any(k in param.schema for k in ("enum", "format", "pattern"))
+
+
+_TELLING = ("enum", "const", "format", "pattern", "examples", "example", "default")
+
+
+def _is_unknown(info: ToolInfo, param: Param) -> bool:
+    """Whether nothing says what people write into a parameter; where it need not be told, it is not."""
+    if param.entity or param.options or param.example:
+        return bool(param.entity)
+    schema: Mapping[str, Any] = param.schema
+    name, kind = param.name, type_of(schema)
+    if kind == "array" and isinstance(schema.get("items"), Mapping):
+        name, schema, kind = singular(name), schema["items"], type_of(schema["items"])
+    if kind == "object":
+        return not schema.get("properties")
+    if kind != "string" or any(k in schema for k in _TELLING):
+        return False
+    return not explained(name, info.entity or words_of(info.spoken)[-1], str(schema.get("description", "")))
 
 
 def arguments_of(
@@ -71,9 +88,7 @@ def arguments_of(
             param is not says
             and not param.required
             and param.name != info.key
-            and not (
-                info.mode in ("create", "find") and draw.below(3) == 0 and not param.entity and not _is_open(param)
-            )
+            and not (info.mode in ("create", "find") and draw.below(3) == 0 and not _is_unknown(info, param))
         ):
             continue
         if param.name == info.key and record is not None:
@@ -103,6 +118,8 @@ def arguments_of(
         value: Any = None
         if param.options:
             value = draw.choice(param.options)
+        elif param.example and _is_text(param) and not explained(param.name, info.entity or ""):
+            value = param.example
         elif record is not None and param.name in record and (info.mode in ("find", "get") or info.done is not None):
             value = record[param.name]  # it says which record is meant
         elif info.mode == "find" and record is not None and words_of(param.name)[-1] in QUERIES:
@@ -115,6 +132,9 @@ def arguments_of(
                     break
                 fresh = fresh or make_person(draw, setting.locale)
                 value = value_for(param.name, schema, draw, fresh, info.entity or words_of(info.spoken)[-1])
+                if isinstance(value, str) and not param.entity and _is_unknown(info, param):
+                    plainer = usual_word(draw)
+                    value = value if problems(plainer, param.schema) else plainer
                 if record is None or info.mode != "change" or record.get(param.name) != value:
                     break  # a change to what is there already would be none
         arguments[param.name] = value

@@ -12,7 +12,7 @@ from typing import Any
 from whileai_simulate.draw import Draw
 from whileai_simulate.entities import Param
 from whileai_simulate.lexicon import ADDRESS_FIELDS, label, singular, word_set, words_of
-from whileai_simulate.naming import is_spoken_in, object_of
+from whileai_simulate.naming import is_spoken_in, is_sum, object_of
 from whileai_simulate.scenes import ASK, Target
 
 __all__ = ["capital", "details_of"]
@@ -32,7 +32,7 @@ def details_of(target: Target, draw: Draw) -> str:
     if not told:
         return ""
     if target.info.mode == "generic":
-        if target.info.kind == "generic" and words_of(target.info.spoken)[0] in ("calculate", "compute", "evaluate"):
+        if target.info.kind == "generic" and is_sum(target.info):
             return ""  # the sum stands in the wish
         bare = object_of(target)
         spoken = bare[0] if bare else None
@@ -143,6 +143,11 @@ _LEADING = word_set("from to on at in by of for before after since until below a
 """Words that make a name no noun: people say "Below: 5", and not that the below is 5."""
 
 
+def _is_clause(value: Any) -> bool:
+    """Whether a text is no noun: it is then told after a colon."""
+    return isinstance(value, str) and value.count(" ") > 2 and (value[:1].islower() or value.startswith("I "))
+
+
 def _one_detail(param: Param, value: Any, draw: Draw) -> str:
     name, text = label(param.name), _spoken(value)
     if isinstance(value, bool) and words_of(param.name)[0] in _ASKING:
@@ -166,7 +171,7 @@ def _one_detail(param: Param, value: Any, draw: Draw) -> str:
         return f"It's about {label(param.entity)}{'s' if len(value) > 1 else ''} {shown}."
     if param.name == "insurance" and value in ("yes", "no"):
         return "With insurance: yes." if value == "yes" else "Insurance: no."
-    if _LEADING & {words[0], last} or (isinstance(value, str) and value.count(" ") > 2 and value[:1].islower()):
+    if _LEADING & {words[0], last} or _is_clause(value):
         return f"{capital(name)}: {shown}."
     if last.endswith("s") and not last.endswith("ss"):
         return f"{capital(name)}: {shown}."
@@ -184,6 +189,8 @@ def _by_type(param: Param, value: Any, name: str, text: str, words: Sequence[str
     if isinstance(value, Mapping):
         return f"{capital(name)}: {text}."
     if isinstance(value, bool):
+        if words == ("on",):
+            return f"It should be {'on' if value else 'off'}."
         if words[0] in _TOLD and len(words) > 1:
             return f"Please {name}." if value else f"Please don't {name}."
         return f"{capital(name)}: {text}."

@@ -228,11 +228,9 @@ def _keyed(tool: Tool) -> str:
 def _told(info: ToolInfo, named: Mapping[str, tuple[str, ...]]) -> ToolInfo:
     """Add how people say what the tool does."""
     words = named[info.name]
-    said = ""
-    if (len(words) < 2 and not info.key) or not (is_verb(words[0]) or words == words_of(info.name)[: len(words)]):
-        said = imperative(info.tool.description or "")
-    if not said and words[:1] == ("get",) and info.mode == "generic":
-        said = imperative(info.tool.description or "")
+    bare = len(words) < 2 and not info.key
+    ours = words[0] not in words_of(info.name) and info.mode == "generic"
+    said = imperative(info.tool.description or "") if bare or ours or not is_verb(words[0]) else ""
     return replace(info, spoken="_".join(words), wish=said)
 
 

@@ -18,6 +18,7 @@ __all__ = [
     "CLOSINGS",
     "CREATE_VERBS",
     "GOODS",
+    "IRREGULAR_PARTICIPLES",
     "MASS",
     "PARTLY",
     "PARTICLES",
@@ -164,6 +165,9 @@ _PARTICIPLES = {
 }  # fmt: skip
 
 
+IRREGULAR_PARTICIPLES = frozenset(done for verb, done in _PARTICIPLES.items() if done != verb)
+
+
 def participle(verb: str) -> str:
     """Return the past participle of a verb: cancel, cancelled."""
     if verb in _PARTICIPLES:
@@ -302,7 +306,10 @@ def plural(word: str) -> str:
 _SHORTHANDS = {"id": "ID", "ids": "IDs", "isbn": "ISBN", "url": "URL", "iban": "IBAN", "sku": "SKU", "ip": "IP",
                "pin": "PIN", "vat": "VAT", "api": "API", "dob": "date of birth", "qty": "quantity",
                "cidr": "CIDR", "gps": "GPS", "usd": "USD", "eur": "EUR", "ssn": "SSN", "asn": "ASN", "ui": "UI",
-               "os": "OS", "cpu": "CPU", "num": "number", "desc": "description", "addr": "address"}  # fmt: skip
+               "os": "OS", "cpu": "CPU", "num": "number", "desc": "description", "addr": "address",
+               "lang": "language", "sql": "SQL", "faq": "FAQ", "lat": "latitude", "lon": "longitude", "max": "maximum",
+               "min": "minimum", "org": "organization", "temp": "temperature", "msg": "message", "doc": "document",
+               }  # fmt: skip
 
 
 _LETTERS = re.compile(r"[b-df-hj-np-tv-xz]{2,4}")

@@ -13,6 +13,7 @@ from whileai_simulate.entities import Domain, Param, ToolInfo
 from whileai_simulate.facts import PLACES
 from whileai_simulate.lexicon import (
     CATALOG,
+    CREATE_VERBS,
     MASS,
     PARTICLES,
     SET_VERBS,
@@ -27,7 +28,7 @@ from whileai_simulate.lexicon import (
 )
 from whileai_simulate.scenes import Scene, Target
 
-__all__ = ["aspect_of", "file_of", "is_own", "is_spoken_in", "object_of", "other_of", "thing_of", "wish_of"]
+__all__ = ["aspect_of", "file_of", "is_own", "is_spoken_in", "is_sum", "object_of", "other_of", "thing_of", "wish_of"]
 
 _FILLERS = "by for of to from with in on at and the a id ids all"
 _ASPECT_STOP = frozenset(_FILLERS.split())
@@ -141,6 +142,8 @@ def wish_of(domain: Domain, target: Target, draw: Draw, scene: Scene) -> str:
     if target.entity == domain.person and verb in _OWN:
         return f"complete my {_OWN[verb]}"
     if aspect:
+        if verb in CREATE_VERBS:
+            return f"{verb} {article(aspect)} {_JOINED.get(verb, 'for')} {ref}"
         if spoken == "take":
             return f"take {article(aspect)} of {ref}"
         some = "" if aspect in MASS and verb not in SET_VERBS else "the "
@@ -292,11 +295,17 @@ def object_of(target: Target) -> tuple[Param, Any] | None:
 _TEXTS = word_set("text content message body query prompt sentence document url note comment")
 
 
+def is_sum(info: ToolInfo) -> bool:
+    """Whether a tool works out an expression, which then is all that there is to say."""
+    verb = info.spoken.partition("_")[0]
+    return verb in ("calculate", "compute", "evaluate") and len(info.params) == 1 and info.kind != "write"
+
+
 def _generic_do(info: ToolInfo, target: Target, draw: Draw) -> str:
     words = words_of(info.spoken)
     if "human" in words or ("transfer" in words and "agent" in "".join(words)):
         return draw.choice(("put me through to a person", "let me talk to a human", "connect me to a human agent"))
-    if words[0] in ("calculate", "compute", "evaluate"):
+    if is_sum(info):
         text = next((str(v) for v in target.arguments.values()), "")
         return draw.choice(("work out {t}", "calculate {t}", "tell me what {t} is")).format(t=text)
     bare = object_of(target)
@@ -313,5 +322,5 @@ def _generic_do(info: ToolInfo, target: Target, draw: Draw) -> str:
     if not rest:
         first = next((p for p in info.params if p.required and p.schema.get("type") == "string"), None)
         return f"{words[0]} {article(label(first.name))}" if first else words[0]
-    counted = rest.rpartition(" ")[2] not in MASS and singular(rest) == rest
-    return f"{words[0]} {f'the {rest}' if counted and words[0] in SET_VERBS else article(rest)}"
+    fixed = rest.rpartition(" ")[2] not in MASS and (words[0] in SET_VERBS or words[0] in ("calculate", "compute"))
+    return f"{words[0]} {f'the {rest}' if fixed else article(rest)}"

@@ -35,8 +35,11 @@ _VERBS = READ_VERBS | WRITE_VERBS | word_set("recommend suggest take do perform 
 _ENDS = """
 create get add delete remove update edit modify set lookup find search fetch read show view cancel stop start close
 open send submit approve reject mark assign move rename restart describe merge enable disable unlock activate
-deactivate suspend resume pause invite register verify retrieve reschedule
+deactivate suspend resume pause invite register verify retrieve reschedule calculate convert execute configure resize
 """
+_SHORT = {"calc": "calculate", "exec": "execute", "config": "configure", "gen": "generate", "del": "delete",
+          "upd": "update", "init": "start", "fetchall": "fetch", "reg": "register", "qry": "query"}  # fmt: skip
+"""Verbs as programmers cut them."""
 _LAST = frozenset(_ENDS.split()) & _VERBS
 """Verbs that are one at the end of a name too; `access_log` and `bank_transfer` are things."""
 _WHOLE = word_set("detail details info information status history summary")
@@ -107,7 +110,7 @@ def verb_first(name: str, description: str = "", namespace: str = "", about: str
         about: What an id among the parameters names, if any: the service before the dot is not what is acted on.
     """
     spaces = re.split(r"[./:]|__", name)
-    words = words_of(spaces[-1])
+    words = tuple(_SHORT.get(w, w) for w in words_of(spaces[-1]))
     before = words_of(spaces[-2]) if len(spaces) > 1 else ()
     if namespace and len(words) > 2 and words[0] == namespace:
         words = words[1:]
@@ -135,6 +138,9 @@ def verb_first(name: str, description: str = "", namespace: str = "", about: str
         verbs = [i for i, w in enumerate(words) if i and w in _LAST]
     if verbs:
         return (words[verbs[0]], *words[: verbs[0]], *words[verbs[0] + 1 :])
+    stem = words[-1].removesuffix("ing")
+    if stem != words[-1] and stem in _VERBS and words[:-1]:
+        return (stem, *words[:-1])  # gym_class_booking
     done = imperative(description)
     if done and set(words) <= set(re.findall(r"[a-z]+", done)) and done.split()[0] not in words:
         return (done.split()[0], *words)  # snapshot, which takes a snapshot

@@ -14,15 +14,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
+from functools import lru_cache
 from typing import Any
 
 from whileai_simulate.draw import Draw
-from whileai_simulate.lexicon import AIRPORTS, CITIES, GOODS, PEOPLE, PRICES, singular, word_set, words_of
+from whileai_simulate.lexicon import (
+    AIRPORTS,
+    CITIES,
+    GOODS,
+    IRREGULAR_PARTICIPLES,
+    PEOPLE,
+    PRICES,
+    singular,
+    word_set,
+    words_of,
+)
 from whileai_simulate.people import Record, letters, make_person, one_line, pools
 from whileai_simulate.schema import problems, resolve, sample, type_of
-from whileai_simulate.vocabulary import number_for, plain_word, word_for
+from whileai_simulate.vocabulary import is_explained, number_for, plain_word, word_for
 
-__all__ = ["day", "value_for"]
+__all__ = ["day", "explained", "value_for"]
 
 _TODAY = date(2024, 5, 15)
 _DAYS_BEFORE = [(_TODAY - timedelta(days=shift)).isoformat() for shift in range(2, 61)]
@@ -54,7 +65,9 @@ _AHEAD = word_set("needed scheduled planned expected requested estimated promise
 
 def _is_past(words: Sequence[str]) -> bool:
     """Whether a date is of what has been: created_at, harvested_on, last_seen."""
-    return any(w in _PAST or (w.endswith("ed") and w not in _AHEAD) for w in words) or words[0] in ("last", "previous")
+    return any(
+        w in _PAST or w in IRREGULAR_PARTICIPLES or (w.endswith("ed") and w not in _AHEAD) for w in words
+    ) or words[0] in ("last", "previous")
 
 
 _MONEY = frozenset(["price", "amount", "total", "cost", "fee", "balance", "subtotal", "refund", "charge", "credit"])
@@ -107,7 +120,12 @@ def value_for(
     if kind == "array" and isinstance(schema.get("items"), Mapping):
         items = {**schema["items"], "x-root": root}
         count = max(1, int(schema.get("minItems", 1)))
-        several = [value_for(singular(name), items, draw, person, about) for _ in range(count)]
+        several: list[Any] = []
+        for _ in range(count):
+            one = value_for(singular(name), items, draw, person, about)
+            for _ in range(3 if one in several else 0):
+                one = value_for(singular(name), items, draw, person, about)  # nobody names one thing twice
+            several.append(one)
         return several if not problems(several, schema, root=root) else sample(schema, draw, root=root)
     if kind == "object" and schema.get("properties"):
         required = schema.get("required", schema["properties"])
@@ -163,6 +181,15 @@ def _period(words: Sequence[str], draw: Draw) -> tuple[str, ...]:
 
 
 _MONTHS = ("January", "February", "March", "April")
+
+
+@lru_cache(maxsize=4096)
+def explained(name: str, about: str, description: str = "") -> bool:
+    """Whether the name of a text field, or its description, says what people write there."""
+    words, draw = words_of(name), Draw(0)
+    known = _text_by_name(words, words[-1] if words else "", draw, make_person(draw), about)
+    return known is not None or is_explained(words, description) or bool(_period(words, draw))
+
 
 _PLAIN: dict[int, tuple[Mapping[str, Any], bool]] = {}
 """Whether a schema is a plain string, by its identity; the schema is kept so that the identity stays its own."""
@@ -225,10 +252,18 @@ def _by_format(form: str, words: Sequence[str], draw: Draw, person: Mapping[str,
         return day(draw, past=past)
     if form == "time":
         return f"{_clock(draw)}:00Z"
+    if form in ("uri", "url", "uri-reference", "iri"):
+        return _address(words, draw)
     if form == "email" and not {"email", "mail"} & set(words):
         firsts, lasts, _ = pools()
         return f"{draw.choice(firsts).lower()}.{letters(draw.choice(lasts))}@example.com"
     return None
+
+
+def _address(words: Sequence[str], draw: Draw) -> str:
+    """Return the address of a page or file: https://www.example.com/photos/482."""
+    of = next((w for w in words if w not in ("url", "uri", "link", "href", "website")), "page")
+    return f"https://www.example.com/{of}/{draw.between(100, 999)}"
 
 
 def _clock(draw: Draw) -> str:
@@ -259,6 +294,8 @@ def _text_by_name(words: Sequence[str], last: str, draw: Draw, person: Mapping[s
         return person["email"]
     if "phone" in words or "mobile" in words:
         return person["phone"]
+    if last in ("url", "uri", "link", "href", "website"):
+        return _address(words, draw)
     if last in ("zip", "postcode") or joined in ("zip_code", "postal_code"):
         return person["zip"]
     if "address" in words or last == "street":

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from whileai_simulate.draw import Draw
 from whileai_simulate.lexicon import GOODS, word_set
 
-__all__ = ["QUERIES", "number_for", "plain_word", "word_for"]
+__all__ = ["QUERIES", "is_explained", "number_for", "plain_word", "usual_word", "word_for"]
 
 _MAIN_BRANCHES = ("main", "develop", "release-2.4")
 _BRANCHES = ("feature/login", "feature/export", "fix/typo", "feature/search", "fix/timeout", "feature/dark-mode")
@@ -39,6 +39,8 @@ _TASKS = ("call the plumber", "renew the passport", "prepare the slides", "order
           "book the venue", "review the contract")  # fmt: skip
 _TOPICS = ("parental leave", "travel expenses", "password reset", "holiday calendar", "remote work", "parking",
            "data retention", "onboarding", "health insurance", "printer setup")  # fmt: skip
+_MATTERS = ("remote work", "health insurance", "public transport", "renewable energy", "staff training")
+_STATEMENTS = ("SELECT count(*) FROM orders", "SELECT name FROM customers LIMIT 10")
 _ROOMS = ("Maple", "Harbor", "Summit", "Juniper", "Riverside", "Birch", "Lakeview")
 _TEAMS = ("sales", "support", "finance", "marketing", "research", "logistics", "legal")
 _COMPANIES = ("Northfield Trading", "Harbor Supplies", "Cedar & Sons", "Lakeside Foods", "Brightway", "Oakridge Tools")
@@ -159,9 +161,8 @@ strategy profile template preset shape policy scope
 _SENTENCES = ("please see my last email", "the details are in my last email", "I wrote about it last week",
               "I can explain it on the phone")  # fmt: skip
 _SPOKEN = word_set("""
-explanation justification remark remarks instruction instructions observation observations statement context feedback
-rationale motivation clarification annotation caption transcript prompt input reply response sentence paragraph excerpt
-description note notes comment comments details
+explanation justification remark remarks instruction instructions observation observations feedback rationale
+motivation clarification reply response description note notes comment comments details
 """)
 _SPOKEN_OF = re.compile(r"\b(text|message|explain|explanation|describe|words|note|comment|reason)\b", re.I)
 _NAMES = ("Atlas", "Juniper", "Orion", "Maple", "Summit", "Harbor", "Falcon", "Willow")
@@ -177,6 +178,8 @@ _NUMBERS: dict[str, tuple[int, ...]] = {
     "km": (5, 10, 25, 50), "miles": (5, 10, 25, 50), "radius": (5, 10, 25, 50), "priority": (1, 2, 3),
     "temperature": (18, 19, 20, 21, 22), "brightness": (20, 40, 60, 80), "volume": (20, 30, 40, 60),
     "degrees": (18, 19, 20, 21, 22), "usage": (12, 18, 24, 31), "points": (120, 250, 400), "score": (62, 71, 84),
+    **dict.fromkeys(("income", "salary", "revenue", "budget", "loan", "principal", "value", "mortgage", "turnover"),
+                    (5000, 12_000, 24_000, 36_000, 48_000, 60_000)),
     "port": (22, 80, 443, 5432, 8080),
     "months": (1, 3, 6, 12), "weeks": (1, 2, 3, 4), "seconds": (10, 30, 60), "level": (1, 2, 3),
 }  # fmt: skip
@@ -199,10 +202,12 @@ def word_for(words: Sequence[str], about: str, draw: Draw) -> str | None:
         return None
     last = words[-1]
     kind = about.rpartition("_")[2]
+    if "sql" in (last, kind) and last in ("sql", "statement", "query", "code"):
+        return draw.choice(_STATEMENTS)
     if last in QUERIES and not (last == "text" and kind in _SAID):
-        return draw.choice(_LOOKED_FOR.get(kind) or _TITLES.get(kind, _TOPICS if kind else GOODS))
+        return draw.choice(_LOOKED_FOR.get(kind) or _TITLES.get(kind, _MATTERS if kind else GOODS))
     if last in ("title", "subject", "topic", "headline"):
-        return draw.choice(_TITLES.get(kind, _TOPICS))
+        return draw.choice(_TITLES.get(kind, _MATTERS))
     if last in ("body", "text", "content", "comment", "description", "message") and kind in _SAID:
         return draw.choice(_SAID[kind])
     if last == "name":
@@ -218,6 +223,27 @@ def word_for(words: Sequence[str], about: str, draw: Draw) -> str | None:
         if key in _WORDS:
             return draw.choice(_WORDS[key])
     return None
+
+
+_NUMBERED = word_set("""
+field bin dock door zone shelf rack gate bay network line lane slot aisle locker desk seat table plot unit well tank
+pen barn cell section sector cabinet box crate container pallet batch lot shed pump valve channel circuit panel pier
+berth ward bed wing hall stall court site station
+""")
+_USUAL = ("same as last time", "the usual one")
+
+
+def is_explained(words: Sequence[str], description: str) -> bool:
+    """Whether `plain_word` has something to say of a field but that it is as usual."""
+    known = _NUMBERED | _GRADED | _SPOKEN
+    return (
+        bool(words and words[-1] in known) or words[:1] in (("from",), ("to",)) or bool(_SPOKEN_OF.search(description))
+    )
+
+
+def usual_word(draw: Draw) -> str:
+    """Return what a person says of something that nobody can guess."""
+    return draw.choice(_USUAL)
 
 
 def plain_word(words: Sequence[str], description: str, draw: Draw) -> str:

@@ -292,7 +292,7 @@ def _body(domain: Domain, scene: Scene, target: Target, stance: str, wants: str,
     about = "person" if person_subject else "offer" if target.entity in CATALOG else ""
     own_id = info.mode == "find" and info.entity is not None and info.entity == domain.person
     history = str(scene.axes.get("history"))
-    paid = target.entity in _PAID or not _MONEY.isdisjoint(words_of(info.spoken))
+    paid = (target.entity in _PAID and is_own(domain, target)) or not _MONEY.isdisjoint(words_of(info.spoken))
     frames = _frames(stance, wants, info.mode, about, history, named=named, own_id=own_id, paid=paid)
     frame = draw.choice(frames)
     do, ref = wish_of(domain, target, draw, scene), thing_of(domain, target)
