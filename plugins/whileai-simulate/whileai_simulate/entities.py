@@ -41,6 +41,7 @@ from whileai_simulate.vocabulary import QUERIES
 
 __all__ = ["Domain", "EntityType", "Param", "ToolInfo", "read_domain"]
 
+_NO_THINGS = frozenset({"id", "number", "code", "status", "by", "detail", "info", "location", "state", "history"})
 _LOOSE = frozenset({"tracking", "confirmation", "reference", "serial", "record"})
 _PAGING = "limit page offset count sort cursor size order top max_results page_size per_page sort_by order_by top_k"
 _CONTROLS = frozenset(_PAGING.split())
@@ -282,8 +283,9 @@ def _reference(name: str, schema: Mapping[str, Any], verb_object: list[str]) -> 
     if match is None:
         return None, False, ""
     entity = singular(match["entity"])
-    if entity in _LOOSE and len(verb_object) > 1 and verb_object[-1] not in ("id", "number", "code", "status"):
-        entity = verb_object[-1]  # the tracking number of track_package is that of the package
+    things = [w for w in verb_object[1:] if w not in _NO_THINGS]
+    if entity in _LOOSE and things:
+        entity = things[-1]  # the tracking number of track_package is that of the package
     elif entity == "tracking":
         entity = "package"
     coded = not match["kind"].startswith("id")

@@ -211,6 +211,9 @@ def _read_do(domain: Domain, target: Target, aspect: str, ref: str, draw: Draw) 
         many = plural(noun) if info.key is None or plural(noun.rpartition(" ")[2]) in words_of(info.spoken) else noun
         if info.key and target.entity == domain.person:
             return draw.choice(("list my {m}", "show me my {m}", "pull up my {m}", "look up my {m}")).format(m=many)
+        if info.key and many == noun and plural(noun) != noun:
+            leads = ("look up the {m} for {r}", "show me the {m} for {r}", "pull up the {m} for {r}")
+            return draw.choice(leads).format(m=many, r=ref)
         if info.key:
             return draw.choice(("list the {m} for {r}", "show me all {m} for {r}", "look up the {m} for {r}")).format(
                 m=many, r=ref
