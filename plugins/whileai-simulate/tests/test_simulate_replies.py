@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from whileai_simulate import Outcome, honest_agent, seeded_agent, simulate
+from whileai_simulate.draw import Draw
 from whileai_simulate.entities import read_domain
+from whileai_simulate.facts import fact_of
 from whileai_simulate.seeded import BEHAVIOURS
 from whileai_simulate.spoken import act_of, tell
 from whileai_simulate.spoken_records import described, has_already, settings, value_of
@@ -372,3 +374,31 @@ def test_who_is_not_found_is_named_as_people_say_it():
     assert json.loads(world.call("search_lab_results", {"query": "iron", "page": 2}))["error"] == (
         "no lab result found for query iron"
     )
+
+
+def test_who_is_not_found_still_hears_what_belongs_to_nobody():
+    axes = {"tool": ["several"], "world_state": ["missing"], "tool_condition": ["success"], "stance": ["ordinary"]}
+    tools = [*SHOP[:3], SHOP[6]]
+    data = simulate(honest_agent(), tools=tools, situations=20, repeats=1, seed=1, axes=axes, progress=False)
+    lost = [row for row in data if '"error": "no user found' in " ".join(results(row))]
+    asked = [row for row in lost if "list_all_products" in [s["tool"] for s in row["privileged"]["plan"]]]
+    assert asked and all("products: " in row["final_text"] for row in asked)
+    for row in lost:
+        assert not {c["tool"] for c in row["world_log"]["calls"]} & {"get_user_details", "get_order_details"}
+
+
+@pytest.mark.parametrize(
+    ("noun", "arguments", "says"),
+    [
+        ("stock", {"sku": "B-1"}, r"The stock is \d+\."),
+        ("shipping", {"weight_kg": 3}, r"The shipping is \d+\.\d\d\."),
+        ("traffic", {"location": "Rome"}, r"The traffic is (light|moderate|heavy)\."),
+        ("text", {"text": "hello", "target_language": "French"}, r"The translation is hello \(French\)\."),
+        ("currency", {"amount": 10.0, "from_currency": "USD", "to_currency": "EUR"}, r"That comes to [\d.]+ EUR\."),
+        ("horoscope", {"sign": "Leo"}, r"The horoscope is (normal|as usual|unchanged)\."),
+    ],
+)
+def test_facts_are_plausible_and_said_plainly(noun, arguments, says):
+    told = fact_of(noun, arguments, None, Draw(0))
+    tool = made(f"get_{noun}", "read", **dict.fromkeys(arguments, TEXT))
+    assert re.fullmatch(says, say([tool], f"get_{noun}", told, **arguments))

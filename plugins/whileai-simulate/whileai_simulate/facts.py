@@ -29,8 +29,16 @@ _NUMBERS = {
     "rate": (5, 180, 100), "price": (300, 90_000, 100), "cost": (300, 90_000, 100), "fee": (100, 9_000, 100),
     "distance": (20, 5_000, 10), "balance": (100, 500_000, 100), "score": (1, 100, 1),
     "quote": (400, 30_000, 100), "estimate": (400, 30_000, 100), "premium": (1_000, 30_000, 100),
-    "population": (10_000, 900_000, 1),
+    "population": (10_000, 900_000, 1), "shipping": (400, 9_000, 100), "fare": (300, 9_000, 100),
+    "toll": (100, 2_000, 100), "tax": (100, 9_000, 100), "stock": (0, 80, 1), "inventory": (0, 80, 1),
+    "quantity": (0, 80, 1), "count": (1, 80, 1), "amount": (300, 90_000, 100), "total": (300, 90_000, 100),
 }  # fmt: skip
+_STATES = {
+    "traffic": ("light", "moderate", "heavy"), "quality": ("good", "fair", "moderate"),
+    "availability": ("good", "limited", "none left"),
+}  # fmt: skip
+_PLAIN = ("normal", "as usual", "unchanged")
+"""What is said of a fact that nothing explains."""
 
 
 def fact_of(noun: str, arguments: Mapping[str, Any], returns: Mapping[str, Any] | None, draw: Draw) -> Any:
@@ -59,4 +67,9 @@ def fact_of(noun: str, arguments: Mapping[str, Any], returns: Mapping[str, Any] 
         return {**arguments, "converted_amount": round(amount * draw.between(50, 180) / 100, 2)}
     if "time" in words:
         return {**arguments, "time": f"{draw.below(24):02}:{draw.below(60):02}"}
-    return {**arguments, noun.replace(" ", "_"): f"{draw.choice(('entry', 'record', 'note'))} {draw.between(100, 999)}"}
+    into = next((v for k, v in arguments.items() if "language" in words_of(k) and isinstance(v, str)), None)
+    text = arguments.get("text")
+    if into is not None and isinstance(text, str):
+        return {**arguments, "translation": f"{text} ({into})"}
+    states = next((told for word, told in _STATES.items() if word in words), _PLAIN)
+    return {**arguments, noun.replace(" ", "_"): draw.choice(states)}

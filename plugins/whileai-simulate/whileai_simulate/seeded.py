@@ -147,13 +147,13 @@ class _Course:
     said: dict[int, str]
     shown: dict[int, Told]
     found: set[str]
-    given_up: int | None = None
+    given_up: set[int]
     changed: bool = False
 
     @property
     def failed(self) -> bool:
         """Whether a part of the plan came to nothing."""
-        return self.given_up is not None
+        return bool(self.given_up)
 
 
 def _follow(context: AgentContext, trust_faults: bool) -> tuple[list[Message], str, str]:
@@ -161,7 +161,7 @@ def _follow(context: AgentContext, trust_faults: bool) -> tuple[list[Message], s
     course = _run(context.world, (context.privileged or {}).get("plan", ()), trust_faults)
     goal = (context.privileged or {}).get("goal") or {}
     asked = {s.get("tool") for s in goal.get("subgoals", ())}
-    if course.given_up != _IDENTIFIES and not course.found & asked:
+    if _IDENTIFIES not in course.given_up and not course.found & asked:
         course.said.pop(_IDENTIFIES, None)  # who somebody is was no question
     text, seen = "", ""
     for sentence in course.said.values():
@@ -185,12 +185,12 @@ _IDENTIFIES = -1
 
 
 def _run(world: World, plan: Sequence[Mapping[str, Any]], trust_faults: bool) -> _Course:
-    course = _Course([], {}, {}, set())
+    course = _Course([], {}, {}, set(), set())
     messages, domain = course.messages, world.domain
     number, fired = 0, len(world.fired)
     for step in plan:
         name, part = step["tool"], step.get("part", 0)
-        if course.given_up is not None and course.given_up in (part, _IDENTIFIES):
+        if course.given_up and (part in course.given_up or (_IDENTIFIES in course.given_up and _is_of(domain, name))):
             continue
         arguments, result = step["arguments"], ""
         text = _encode(arguments)
@@ -213,8 +213,17 @@ def _run(world: World, plan: Sequence[Mapping[str, Any]], trust_faults: bool) ->
         if last["effect"] in ("changed", "created", "done"):
             course.changed = True
         if told.stop:
-            course.given_up = part
+            course.given_up.add(part)
     return course
+
+
+def _is_of(domain: Domain, name: str) -> bool:
+    """Whether a call is about what belongs to the person, so that nobody may make it who does not know who asks."""
+    info = domain.tools.get(name)
+    if info is None or info.kind == "write" or info.entity == domain.person:
+        return True
+    entity = domain.entities.get(info.entity or "")
+    return entity is not None and entity.owner is not None
 
 
 def _seen(domain: Domain, course: _Course) -> str:

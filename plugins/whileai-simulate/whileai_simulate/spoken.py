@@ -103,7 +103,7 @@ def _of_record(
     if effect == "changed":
         return _changed(domain, info, arguments, value, what)
     rest = ""
-    aspect = aspect_of(info.name, entity) if info is not None else ""
+    aspect = aspect_of(info.spoken or info.name, entity) if info is not None else ""
     if aspect and aspect != "status":
         field = "_".join(aspect.split())
         whose = f"your {aspect}" if entity == domain.person else f"the {aspect} of {what}"
@@ -348,15 +348,23 @@ def act_of(domain: Domain, info: ToolInfo | None, arguments: Mapping[str, Any], 
         return "do that"
     if info.key is not None and info.mode in ("get", "change"):
         key = arguments.get(info.key, key)
-        own = info.entity == domain.person
         noun = label(info.entity or "")
-        thing = f"your {file_of(info.entity or '')}" if own else f"{noun} {key}" if key is not None else f"the {noun}"
+        mine = info.entity == domain.person
+        thing = f"your {file_of(info.entity or '')}" if mine else f"{noun} {key}" if key is not None else f"the {noun}"
     elif info.key is not None and info.mode == "list":
         parent = next((p.entity for p in info.params if p.name == info.key), None)
         thing = "your" if parent == domain.person else "the"
     else:
         thing = ""
-    return _act(info.name, info.mode, info.kind, info.entity or "", info.done, info.entity == domain.person, thing)
+    return _act(
+        info.spoken or info.name,
+        info.mode,
+        info.kind,
+        info.entity or "",
+        info.done,
+        info.entity == domain.person,
+        thing,
+    )
 
 
 @lru_cache(maxsize=2048)

@@ -17,7 +17,10 @@ from whileai_simulate.lexicon import ADDRESS_FIELDS, CATALOG, article, label, pl
 
 __all__ = ["described", "has_already", "listed", "requested", "settings", "value_of"]
 
-_SUMS = "price total balance amount cost fee subtotal tax refund premium limit salary deposit charge payment"
+_SUMS = """
+price total balance amount cost fee subtotal tax refund premium limit salary deposit charge payment shipping fare toll
+quote estimate
+"""
 _MONEY = frozenset(_SUMS.split())
 _APART = frozenset(("status", "note", "pending_steps", "possible_duplicate_of", "first_name", "last_name", "currency",
                      "created_at"))  # fmt: skip

@@ -489,7 +489,7 @@ class World:
                 return self.note(info.name, arguments, "invalid", _error(f"cannot calculate: {err}"))
         if info.kind == "read":
             draw = Draw(self._data.get("seed", 0), "fact", info.name, _encode(arguments))
-            fact = fact_of(" ".join(words_of(info.name)[1:]), arguments, info.tool.returns, draw)
+            fact = fact_of(" ".join(words_of(info.spoken or info.name)[1:]), arguments, info.tool.returns, draw)
             return self.note(info.name, arguments, "read", _encode(fact))
         if "transfer" in info.name or "escalate" in info.name:
             return self.note(info.name, arguments, "done", _encode("Transfer successful"))
