@@ -122,6 +122,8 @@ def arguments_of(
             value = param.example
         elif record is not None and param.name in record and (info.mode in ("find", "get") or info.done is not None):
             value = record[param.name]  # it says which record is meant
+            if "enum" in param.schema and value not in param.schema["enum"]:
+                value = draw.choice(param.schema["enum"])
         elif info.mode == "find" and record is not None and words_of(param.name)[-1] in QUERIES:
             value = _searched_text(domain.entities[info.entity or ""], record)
         if value is None:

@@ -99,7 +99,8 @@ def _spoken(value: Any) -> str:
 
 
 _PLACED = frozenset(ADDRESS_FIELDS)
-_LEADS = {"day": "", "dob": "born ", "birth_date": "born ", "date": "on ", "time": "at ", "amount": "for ",
+_LEADS = {"day": "", "dob": "born ", "birth_date": "born ", "date_of_birth": "born ", "role": "as ",
+          "date": "on ", "time": "at ", "amount": "for ",
           "quantity": "quantity "}  # fmt: skip
 
 
@@ -109,7 +110,7 @@ def _spoken_object(value: Mapping[str, Any]) -> str:
     head = ""
     if {"first_name", "last_name"} <= set(rest):
         head = f"{rest.pop('first_name')} {rest.pop('last_name')}"
-    ids = [k for k in rest if k in ("name", "provider")] or [
+    ids = [k for k in rest if k in ("name", "full_name", "provider", "location")] or [
         k for k in rest if k.endswith(("_id", "_number", "_code")) or k == "id"
     ]
     if not head and ids:
@@ -156,6 +157,8 @@ def _one_detail(param: Param, value: Any, draw: Draw) -> str:
         name = re.sub(r" IDs?$", "", name)
     words = words_of(param.name)
     last = words[-1]
+    if text == "":
+        return ""
     if param.name in _AT_MOST and isinstance(value, int):
         return draw.choice(("{t} results are enough.", "No more than {t}, please.")).format(t=text)
     told = _by_type(param, value, name, text, words) or _by_name(param, name, text, words, draw)

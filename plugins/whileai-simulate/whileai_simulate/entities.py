@@ -47,7 +47,7 @@ _PAGING = "limit page offset count sort cursor size order top max_results page_s
 _CONTROLS = frozenset(_PAGING.split())
 """Parameters that say how much a search shows; no record has them."""
 _ID = re.compile(
-    r"^(?:(?P<role>new|old|target|source|from|to|original|current)_)?(?P<entity>[a-z][a-z_]*?)_(?P<kind>ids?|numbers?|codes?)$"
+    r"^(?:(?P<role>new|old|target|source|from|to|original|current)_)?(?P<entity>[a-z][a-z_]*?)_(?P<kind>ids?|numbers?|codes?|refs?)$"
 )
 _QUOTED = re.compile(r"['\"`]([^'\"`]{1,60})['\"`]")
 _EXAMPLE = re.compile(r"(?:such as|e\.g\.|for example|example:|like|eg\.?)\s*:?,?\s*(['\"`]?)([^\s'\"`),]+)\1", re.I)
@@ -208,7 +208,7 @@ def read_domain(tools: Iterable[Any]) -> Domain:
     infos = {tool.name: _told(_info(tool, params[tool.name], entities, named[tool.name]), named) for tool in parsed}
     for info in infos.values():
         _note_fields(entities, info)
-    person = next((p for p in PEOPLE if p in entities), None)
+    person = next((p for p in PEOPLE if p in entities and not _only_searched(entities[p], named)), None)
     for entity in entities.values():
         if entity.name != person and entity.name not in CATALOG and entity.name not in PEOPLE:
             entity.owner = person
@@ -233,6 +233,12 @@ def _told(info: ToolInfo, named: Mapping[str, tuple[str, ...]]) -> ToolInfo:
     ours = words[0] not in words_of(info.name) and info.mode == "generic"
     said = imperative(info.tool.description or "") if bare or ours or not is_verb(words[0]) else ""
     return replace(info, spoken="_".join(words), wish=said)
+
+
+def _only_searched(entity: EntityType, named: Mapping[str, tuple[str, ...]]) -> bool:
+    """Whether a kind of people is known from nothing but a search in many of them: they are not who asks."""
+    tools = [source.removeprefix("name of ") for source in entity.sources]
+    return bool(tools) and all(tool in named and plural(entity.name) in named[tool] for tool in tools)
 
 
 def _spell_status(info: ToolInfo, entity: str, allowed: list[str]) -> ToolInfo:

@@ -85,6 +85,12 @@ READ_VERBS = frozenset(
         "estimate",
         "quote",
         "preview",
+        "summarize",
+        "summarise",
+        "explain",
+        "analyze",
+        "analyse",
+        "inspect",
     ]
 )
 CREATE_VERBS = frozenset(
@@ -282,7 +288,7 @@ def singular(word: str) -> str:
 _UNCOUNTED = """
 code information data content contents details equipment baggage luggage weather news mail email traffic inventory
 stock history feedback insurance money progress software storage availability music advice access leave maintenance
-attendance support training parking energy power electricity water hardware
+attendance support training parking damage energy power electricity water hardware
 """
 MASS = frozenset(_UNCOUNTED.split())
 """Nouns that people do not count."""

@@ -28,7 +28,18 @@ from whileai_simulate.lexicon import (
 )
 from whileai_simulate.scenes import Scene, Target
 
-__all__ = ["aspect_of", "file_of", "is_own", "is_spoken_in", "is_sum", "object_of", "other_of", "thing_of", "wish_of"]
+__all__ = [
+    "aspect_of",
+    "file_of",
+    "is_own",
+    "is_self",
+    "is_spoken_in",
+    "is_sum",
+    "object_of",
+    "other_of",
+    "thing_of",
+    "wish_of",
+]
 
 _FILLERS = "by for of to from with in on at and the a id ids all"
 _ASPECT_STOP = frozenset(_FILLERS.split())
@@ -81,11 +92,15 @@ def _thing_of(domain: Domain, target: Target) -> str:
         return noun
     entity = domain.entities[target.entity]
     key = record[entity.id_field]
-    if target.entity == domain.person:
-        return f"my {file_of(target.entity)}"
     known = str(key)
+    if is_self(domain, target):
+        return f"my {file_of(target.entity)}"
+    if target.entity == domain.person:
+        return f"{noun} {known}"
     if target.info.mode == "find" or target.info.key is None:
         return noun
+    if known.casefold().startswith(f"{noun.casefold()}-"):
+        return known  # ASN-59950 says what it is
     return f"{'my ' if is_own(domain, target) else ''}{noun} {known}"
 
 
@@ -97,6 +112,17 @@ _POSSESSED = frozenset([*STATUSES, *_HAD.split()]) - frozenset([*CATALOG, "devic
 """Things that people call their own; a sensor, a machine or a case file is just named."""
 _OVERSEES = word_set("approve reject review assign audit triage moderate deny grant resolve process escalate")
 """What people do to the things of others."""
+
+
+_BY_STAFF = word_set(
+    "record mark notify grade admit discharge prescribe diagnose promote terminate hire onboard expel evict"
+)
+"""What is done to people by those who look after them."""
+
+
+def is_self(domain: Domain, target: Target) -> bool:
+    """Whether the record is the file of the person who asks, and not of somebody in their care."""
+    return target.entity == domain.person and target.info.spoken.partition("_")[0] not in _BY_STAFF
 
 
 def is_own(domain: Domain, target: Target) -> bool:
@@ -137,13 +163,21 @@ def wish_of(domain: Domain, target: Target, draw: Draw, scene: Scene) -> str:
         return f"{spoken} {put} {ref}"
     if aspect == "payment" and spoken in ("change", "update"):
         aspect = "payment method"
-    if aspect and target.entity == domain.person:
+    key = info.key or ""
+    if aspect and _names_aspect(info.spoken, key, target.entity) and target.record and target.entity in domain.entities:
+        known = target.record[domain.entities[target.entity].id_field]
+        return f"{spoken} {aspect} {known}"  # the number is that of the shipment which is received
+    if aspect and is_self(domain, target):
         return f"{spoken} my {aspect}"
-    if target.entity == domain.person and verb in _OWN:
+    if is_self(domain, target) and verb in _OWN:
         return f"complete my {_OWN[verb]}"
     if aspect:
         if verb in CREATE_VERBS:
             return f"{verb} {article(aspect)} {_JOINED.get(verb, 'for')} {ref}"
+        if spoken == "assign":
+            return f"assign {article(aspect)} to {ref}"
+        if verb in _BY_STAFF:
+            return f"{spoken} the {aspect} of {ref}"
         if spoken == "take":
             return f"take {article(aspect)} of {ref}"
         some = "" if aspect in MASS and verb not in SET_VERBS else "the "
@@ -157,6 +191,15 @@ def _described(info: ToolInfo, target: Target, ref: str) -> str:
         return info.wish
     named = re.compile(rf"\b(?:an?|the|its|this) (?:\w+ )?{re.escape(label(target.entity))}\b")
     return named.sub(ref, info.wish) if named.search(info.wish) else f"{info.wish} for {ref}"
+
+
+@lru_cache(maxsize=1024)
+def _names_aspect(name: str, key: str, entity: str) -> bool:
+    """Whether the key is a number or code by which the thing of the tool's name goes (receive_shipment, asn_number)."""
+    words = words_of(name)
+    by_number = words_of(key)[-1:] in (("number",), ("code",), ("ref",), ("reference",))
+    one = len(words) == 2 and singular(words[1]) == words[1] and words[1] not in MASS
+    return by_number and one and words[0] not in SET_VERBS and entity not in words
 
 
 @lru_cache(maxsize=1024)
@@ -184,7 +227,7 @@ def _create_do(domain: Domain, target: Target, verb: str, ref: str) -> str:
         to_me = " to me" if any(p.name == info.key and p.entity == domain.person for p in info.params) else ""
         return f"have {thing} {participle(verb)}{to_me}"
     do = f"{verb} {thing}"
-    if info.key is None or target.entity in ("", domain.person, info.entity) or target.record is None:
+    if info.key is None or target.entity in ("", info.entity) or target.record is None or is_self(domain, target):
         return do
     return f"{do} {'on' if kind in ('comment', 'note', 'review') else _JOINED.get(verb, 'for')} {ref}"
 
@@ -209,7 +252,7 @@ def _read_do(domain: Domain, target: Target, aspect: str, ref: str, draw: Draw) 
     noun = label(info.entity or "record")
     if info.mode == "list":
         many = plural(noun) if info.key is None or plural(noun.rpartition(" ")[2]) in words_of(info.spoken) else noun
-        if info.key and target.entity == domain.person:
+        if info.key and is_self(domain, target):
             return draw.choice(("list my {m}", "show me my {m}", "pull up my {m}", "look up my {m}")).format(m=many)
         if info.key and many == noun and plural(noun) != noun:
             leads = ("look up the {m} for {r}", "show me the {m} for {r}", "pull up the {m} for {r}")
@@ -228,17 +271,35 @@ def _read_do(domain: Domain, target: Target, aspect: str, ref: str, draw: Draw) 
         ).format(m=many)
     if info.mode == "find":
         return _find_do(domain, info, noun, draw)
-    if aspect and target.entity == domain.person:
-        return draw.choice(("check my {a}", "tell me my {a}", "look up my {a}", "find out my {a}")).format(a=aspect)
+    known = _is_told(aspect)
+    if aspect and is_self(domain, target):
+        return draw.choice(_TELL if known else _SHOW).format(a=f"my {aspect}")
     if aspect:
-        return draw.choice(
-            ("check the {a} of {r}", "tell me the {a} of {r}", "look up the {a} of {r}", "find out the {a} of {r}")
-        ).format(a=aspect, r=ref)
+        return draw.choice(_TELL if known else _SHOW).format(a=f"the {aspect} of {ref}")
+    verb = info.spoken.partition("_")[0]
+    if verb in _WORKS:
+        return f"{verb} {ref}"
     return f"{draw.choice(phrases.LOOK_VERBS)} {ref}"
 
 
+_TELL = ("check {a}", "tell me {a}", "look up {a}", "find out {a}")
+_SHOW = ("look up {a}", "pull up {a}", "show me {a}", "have a look at {a}")
+_VALUES = word_set("""
+balance limit score points credit price rate weather temperature forecast total amount count level usage status address
+location position date time name email phone number age size weight owner fee fees cost deadline availability eta
+""")
+_WORKS = word_set("summarize summarise explain analyze analyse inspect compare")
+"""What a tool that only looks does with a record beyond showing it."""
+
+
+@lru_cache(maxsize=1024)
+def _is_told(aspect: str) -> bool:
+    """Whether an aspect can be told in a word, as a balance or a status can, and an agreement cannot."""
+    return aspect.rpartition(" ")[2] in _VALUES
+
+
 def _find_do(domain: Domain, info: ToolInfo, noun: str, draw: Draw) -> str:
-    own = info.entity is not None and info.entity == domain.person
+    own = info.entity is not None and info.entity == domain.person and plural(noun) not in words_of(info.spoken)
     if "id" in words_of(info.spoken):
         return draw.choice(("find {o}{n} ID", "look up {o}{n} ID", "tell me {o}{n} ID")).format(
             o="my " if own else "the ", n=noun
@@ -320,7 +381,8 @@ def _generic_do(info: ToolInfo, target: Target, draw: Draw) -> str:
     if info.kind == "read" and rest:
         told = next(((p, v) for p, v in target.details if is_spoken_in(p, v)), None)
         about = "" if told is None else f" {'in' if told[0].name in PLACES else 'for'} {told[1]}"
-        lead = draw.choice(("check", "look up", "tell me", "find out", "get me", "have a look at"))
+        told_so = ("check", "look up", "tell me", "find out", "get me", "have a look at")
+        lead = draw.choice(told_so if _is_told(rest) else ("check", "look up", "have a look at", "pull up"))
         return f"{lead} the {rest}{about}"
     if not rest:
         first = next((p for p in info.params if p.required and p.schema.get("type") == "string"), None)

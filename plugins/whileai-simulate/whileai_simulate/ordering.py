@@ -17,6 +17,7 @@ __all__ = ["in_order"]
 
 _DATED = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d):)?|\d\d:\d\d")
 _SPANS = (("start", "end"), ("check_in", "check_out"), ("checkin", "checkout"), ("from", "to"), ("departure", "return"),
+          ("pickup", "return"),
           ("pickup", "dropoff"), ("pick_up", "drop_off"))  # fmt: skip
 _BOUNDS = (("min", "max"), ("below", "above"), ("low", "high"), ("lower", "upper"), ("from", "to"), ("start", "end"))
 
@@ -39,7 +40,12 @@ def in_order(values: dict[str, Any]) -> None:
             in_order(inner)
     for name, other in _pairs(tuple(values)):
         first, last = values[name], values[other]
-        if isinstance(first, str) and isinstance(last, str):
+        if isinstance(first, dict) and isinstance(last, dict):
+            for key in first.keys() & last.keys():
+                both = {"start": first[key], "end": last[key]}
+                if isinstance(first[key], str) and _DATED.match(first[key]) and first[key] > str(last[key]):
+                    first[key], last[key] = both["end"], both["start"]
+        elif isinstance(first, str) and isinstance(last, str):
             _order_times(values, name, other)
         elif _is_number(first) and _is_number(last) and first >= last:
             values[name], values[other] = (last, first) if first > last else (first, first + 5)

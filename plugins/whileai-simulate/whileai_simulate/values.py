@@ -128,7 +128,7 @@ def value_for(
             several.append(one)
         return several if not problems(several, schema, root=root) else sample(schema, draw, root=root)
     if kind == "object" and schema.get("properties"):
-        required = schema.get("required", schema["properties"])
+        required = schema.get("required") or list(schema["properties"])[: None if "required" not in schema else 1]
         role = words_of(name)[-1:]
         if _ROLES & set(role):
             person = make_person(draw)  # somebody of their own, with a name and an address that belong together
@@ -270,12 +270,15 @@ def _clock(draw: Draw) -> str:
     return f"{draw.between(8, 18):02}:{draw.choice(('00', '30'))}"
 
 
-_PARTIES = "sender receiver recipient consignee beneficiary guest person owner payer payee buyer seller"
+_PARTIES = (
+    "sender receiver recipient consignee beneficiary guest person owner payer payee buyer seller "
+    "party participant attendee signatory applicant candidate customer client patient employee contact driver"
+)
 _ROLES = frozenset(_PARTIES.split())
 """Objects that stand for a person of their own."""
 _OTHERS = """
 assignee reviewer organizer organiser attendee participant manager contact author recipient host driver agent
-technician teacher instructor approver requester sender
+technician teacher instructor approver requester sender operator supervisor inspector signer signatory
 """
 _STAFF = frozenset(_OTHERS.split())
 """Fields that name somebody else."""
@@ -323,6 +326,9 @@ def _text_by_name(words: Sequence[str], last: str, draw: Draw, person: Mapping[s
     if last == "iban":
         bank, account = draw.between(10_000_000, 99_999_999), draw.between(10**9, 10**10 - 1)
         return f"DE{98 - int(f'{bank}{account}131400') % 97:02}{bank}{account}"
+    if last == "owner":
+        firsts, lasts, _ = pools()
+        return f"{draw.choice(firsts)} {draw.choice(lasts)}"
     if last in ("account", "card"):
         return str(draw.between(10_000_000, 99_999_999))
     if last in ("number", "code", "id", "reference", "key") and len(words) > 1:

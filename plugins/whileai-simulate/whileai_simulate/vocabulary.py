@@ -206,6 +206,10 @@ def word_for(words: Sequence[str], about: str, draw: Draw) -> str | None:
         return draw.choice(_STATEMENTS)
     if last in QUERIES and not (last == "text" and kind in _SAID):
         return draw.choice(_LOOKED_FOR.get(kind) or _TITLES.get(kind, _MATTERS if kind else GOODS))
+    if last == "subject" and kind not in _TITLES:
+        return draw.choice(_MAILS)
+    if last == "owner" and kind not in _OF_CODE:
+        return None
     if last in ("title", "subject", "topic", "headline"):
         return draw.choice(_TITLES.get(kind, _MATTERS))
     if last in ("body", "text", "content", "comment", "description", "message") and kind in _SAID:

@@ -18,7 +18,7 @@ from whileai_simulate import phrases
 from whileai_simulate.axes import NO_TOOL
 from whileai_simulate.details import capital, details_of
 from whileai_simulate.draw import Draw
-from whileai_simulate.entities import Domain
+from whileai_simulate.entities import Domain, ToolInfo
 from whileai_simulate.lexicon import (
     CATALOG,
     CITIES,
@@ -26,9 +26,10 @@ from whileai_simulate.lexicon import (
     PARTICLES,
     article,
     label,
+    plural,
     words_of,
 )
-from whileai_simulate.naming import file_of, is_own, other_of, thing_of, wish_of
+from whileai_simulate.naming import file_of, is_own, is_self, other_of, thing_of, wish_of
 from whileai_simulate.records import make_person
 from whileai_simulate.scenes import ACTING, ASK, Scene, Setting, Target, build_scene
 
@@ -125,9 +126,11 @@ def _identity(scene: Scene, setting: Setting, draw: Draw) -> str:
         values = ", ".join(f"{label(f)} {sent[f]}" for f in scene.found_by if f not in ("first_name", "last_name"))
         name = f"{person['first_name']} {person['last_name']}"
         return f"I'm {name}{', ' + values if values else ''}."
-    if domain.person and any(t.info.mode == "find" and t.info.entity == domain.person for t in scene.targets):
+    if any(t.info.mode == "find" and _is_own_search(domain, t.info) for t in scene.targets):
         return ""  # who asks for an ID does not tell it
     for target in scene.targets:
+        if target.entity == domain.person and not is_self(domain, target):
+            continue  # somebody in their care is named in the wish
         for param in target.info.params:
             if param.entity and param.entity == domain.person and param.name in target.arguments:
                 return draw.choice(("My {n} is {v}.", "{N}: {v}.", "I'm registered under the {n} {v}.")).format(
@@ -136,6 +139,12 @@ def _identity(scene: Scene, setting: Setting, draw: Draw) -> str:
                     v=target.arguments[param.name],
                 )
     return ""
+
+
+def _is_own_search(domain: Domain, info: ToolInfo) -> bool:
+    """Whether a search is for the person who asks; who searches accounts looks for others."""
+    person = domain.person
+    return person is not None and info.entity == person and plural(person) not in words_of(info.spoken)
 
 
 # -- the ask --------------------------------------------------------------------------------------------------
@@ -285,19 +294,20 @@ def _frames(
 
 
 def _body(domain: Domain, scene: Scene, target: Target, stance: str, wants: str, draw: Draw) -> str:
-    info, person_subject = target.info, target.entity == domain.person
+    info, person_subject = target.info, is_self(domain, target)
     named = target.record is not None and info.key is not None and (
         info.mode in ("get", "change") or (info.mode == "create" and not person_subject)
     )  # fmt: skip
     about = "person" if person_subject else "offer" if target.entity in CATALOG else ""
-    own_id = info.mode == "find" and info.entity is not None and info.entity == domain.person
+    own_id = info.mode == "find" and _is_own_search(domain, info)
     history = str(scene.axes.get("history"))
     paid = (target.entity in _PAID and is_own(domain, target)) or not _MONEY.isdisjoint(words_of(info.spoken))
     frames = _frames(stance, wants, info.mode, about, history, named=named, own_id=own_id, paid=paid)
     frame = draw.choice(frames)
     do, ref = wish_of(domain, target, draw, scene), thing_of(domain, target)
     bare = other_of(domain, target)
-    relative = draw.choice(("my neighbour", "my ex", "a colleague", "my cousin"))
+    theirs = ("my neighbour", "my ex", "a colleague", "my cousin")
+    relative = draw.choice(theirs if is_own(domain, target) else ("a colleague", "another team", "somebody else"))
     do_else = _short(do, ref)
     if person_subject and "internal you have on it" in frame:
         frame = frame.replace("on it", "on me")
