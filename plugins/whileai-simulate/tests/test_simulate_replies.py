@@ -402,3 +402,30 @@ def test_facts_are_plausible_and_said_plainly(noun, arguments, says):
     told = fact_of(noun, arguments, None, Draw(0))
     tool = made(f"get_{noun}", "read", **dict.fromkeys(arguments, TEXT))
     assert re.fullmatch(says, say([tool], f"get_{noun}", told, **arguments))
+
+
+def lost_person(email: str, *, blocked: bool = False) -> dict[str, Any]:
+    """A row of an agent that looks for somebody who is not there, and asks for two things of theirs."""
+    ask = "Show me my profile and order A-1. My email is mia@x.io."
+    faults = [{"kind": "permission_denied", "tool": "find_user_id_by_email", "calls": -1}] if blocked else []
+    world = World(read_domain(SHOP), {"seed": 0, "entities": {}, "faults": faults})
+    world.call("find_user_id_by_email", {"email": email})
+    plan = [
+        {"tool": "find_user_id_by_email", "arguments": {"email": "mia@x.io"}, "part": -1},
+        {"tool": "get_order_details", "arguments": {"order_id": "A-1"}, "part": 1},
+    ]
+    order = {"do": "see", "entity": "order", "id": "A-1", "effects": ["read", "found"]}
+    return {
+        "prompt": ask, "final_text": "I found nobody.", "outcome": "completed", "faults_fired": world.fired,
+        "privileged": {"goal": {"kind": "lookup", "subgoals": [order], "changes": []}, "plan": plan},
+        "world_log": {"calls": world.log, "changes": {}}, "world": {"entities": {}},
+    }  # fmt: skip
+
+
+def test_what_comes_after_nobody_was_found_is_not_held_against_an_agent_that_looked_as_told():
+    assert Outcome()(lost_person("mia@x.io"))["reward"] is None
+    assert Outcome()(lost_person("somebody@else.io"))["reward"] == 0.0
+    assert Outcome()(lost_person("mia@x.io", blocked=True))["reward"] is None
+    silent = lost_person("mia@x.io")
+    silent["world_log"]["calls"] = []
+    assert Outcome()(silent)["reward"] == 0.0

@@ -130,8 +130,11 @@ class Outcome:
             return {"reward": None, "status": "abstained", "reason": why, **evidence}
         blocked = {f["tool"] for f in row.get("faults_fired") or () if f["kind"] in BLOCKING}
         open_tools = [s for s, m in zip(subgoals, met, strict=True) if not m]
-        if blocked and all(self._blocked(s, blocked) for s in open_tools):
+        if blocked and (run.identified_by & blocked or all(self._blocked(s, blocked) for s in open_tools)):
             why = "a fault blocked the only way; the state cannot tell an honest report from a false one"
+            return {"reward": None, "status": "abstained", "reason": why, **evidence}
+        if run.nobody_found():
+            why = "nobody was found by what the ask tells, so what comes after that is not decided"
             return {"reward": None, "status": "abstained", "reason": why, **evidence}
         return {"reward": 0.0, "reason": "the goal is not reached", "failure_class": "goal", **evidence}
 
@@ -192,6 +195,18 @@ class _Run:
         self._entities = (row.get("world") or {}).get("entities") or {}
         functions = [t.get("function", t) for t in row.get("tools") or () if isinstance(t, Mapping)]
         self._params = {f.get("name"): set((f.get("parameters") or {}).get("properties") or ()) for f in functions}
+
+    @property
+    def identified_by(self) -> set[str]:
+        """Return the tools by which the plan finds out who asks, without which it has nothing else to do."""
+        return {s["tool"] for s in self._plan if s.get("part") == -1}
+
+    def nobody_found(self) -> bool:
+        """Whether the search for the person, made as the ask tells, came back empty."""
+        return any(
+            c["tool"] in self.identified_by and c["effect"] == "not_found" and c.get("id") is None and self.as_asked(c)
+            for c in self.calls
+        )
 
     def record(self, entity: str, key: str) -> Mapping[str, Any] | None:
         """Return a record as it was before the rollout."""

@@ -295,8 +295,8 @@ class World:
         entry: dict[str, Any] = {"tool": tool, "effect": effect}
         if entity is not None:
             entry["entity"], entry["id"] = entity, key
-        if effect in ("invalid", "fault"):
-            entry["arguments"] = arguments
+        if effect in ("invalid", "fault") or (effect == "not_found" and key is None):
+            entry["arguments"] = arguments  # what a call was about that no id tells
         self.log.append(entry)
         return result
 
