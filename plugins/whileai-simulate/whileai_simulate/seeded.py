@@ -11,7 +11,7 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -158,9 +158,10 @@ class _Course:
 
 def _follow(context: AgentContext, trust_faults: bool) -> tuple[list[Message], str, str]:
     """Run the plan on the world; return the messages, what to tell the user, and what was looked at."""
-    course = _run(context.world, (context.privileged or {}).get("plan", ()), trust_faults)
-    goal = (context.privileged or {}).get("goal") or {}
+    privileged = context.privileged or {}
+    goal = privileged.get("goal") or {}
     asked = {s.get("tool") for s in goal.get("subgoals", ())}
+    course = _run(context.world, privileged.get("plan", ()), trust_faults, asked)
     if _IDENTIFIES not in course.given_up and not course.found & asked:
         course.said.pop(_IDENTIFIES, None)  # who somebody is was no question
     text, seen = "", ""
@@ -182,13 +183,14 @@ def _follow(context: AgentContext, trust_faults: bool) -> tuple[list[Message], s
 
 _IDENTIFIES = -1
 """Part of the plan that finds out who asks."""
+_LOOKS = ("read", "found")
 
 
-def _run(world: World, plan: Sequence[Mapping[str, Any]], trust_faults: bool) -> _Course:
+def _run(world: World, plan: Sequence[Mapping[str, Any]], trust_faults: bool, asked: Collection[Any]) -> _Course:
     course = _Course([], {}, {}, set(), set())
     messages, domain = course.messages, world.domain
     number, fired = 0, len(world.fired)
-    for step in plan:
+    for at, step in enumerate(plan, 1):
         name, part = step["tool"], step.get("part", 0)
         if course.given_up and (part in course.given_up or (_IDENTIFIES in course.given_up and _is_of(domain, name))):
             continue
@@ -204,12 +206,16 @@ def _run(world: World, plan: Sequence[Mapping[str, Any]], trust_faults: bool) ->
             if fired == before or trust_faults or '"retryable": false' in result:
                 break
         last = world.log[-1]
+        if part == _IDENTIFIES:
+            course.found.add(name)
+        # Who somebody is was no question, and what a later step of the same part comes to is said by that one.
+        unsaid = (part == _IDENTIFIES and name not in asked) or (at < len(plan) and plan[at].get("part", 0) == part)
+        if unsaid and last["effect"] in _LOOKS and type(world) is World and not world.is_own(name):
+            continue
         told = tell(domain, name, arguments, result, last)
         course.said[part] = told.text
         if told.record is not None:
             course.shown[part] = told
-        if part == _IDENTIFIES:
-            course.found.add(name)
         if last["effect"] in ("changed", "created", "done"):
             course.changed = True
         if told.stop:
