@@ -17,7 +17,7 @@ from whileai_simulate.scenes import ASK, Target
 
 __all__ = ["capital", "details_of"]
 
-_MEASURES = "minutes hours days weeks months seconds mg kg km miles percent cm lbs liters litres celsius"
+_MEASURES = "minutes hours days weeks months seconds mg kg km miles percent cm lbs ml liters litres celsius"
 _UNITS = {unit: unit for unit in _MEASURES.split()} | {"gb": "GB", "mb": "MB", "tb": "TB", "kw": "kW", "kwh": "kWh"}
 _AT_MOST = frozenset(["limit", "max_results", "top_k", "page_size", "per_page"])
 _TOLD = frozenset(["notify", "send", "include", "allow", "force", "skip", "enable", "delete", "add", "share", "keep"])
@@ -107,6 +107,8 @@ _LEADS = {"day": "", "dob": "born ", "birth_date": "born ", "date_of_birth": "bo
 def _spoken_object(value: Mapping[str, Any]) -> str:
     """Return how people say an object: Ana Silva, born 1990-01-02; UA123 on 2024-06-01; on 2024-06-01 at 14:30."""
     rest = dict(value)
+    if str(rest.get("street", "")).startswith(f"{rest.get('house_number')} "):
+        del rest["house_number"]  # it stands before the street
     head = ""
     if {"first_name", "last_name"} <= set(rest):
         head = f"{rest.pop('first_name')} {rest.pop('last_name')}"
@@ -210,6 +212,8 @@ def _by_name(param: Param, name: str, text: str, words: Sequence[str], draw: Dra
         said = text.replace("_", " ") if "enum" in param.schema else text
         return draw.choice(("The reason is: {t}.", "Reason: {t}.", "As a reason you can note: {t}.")).format(t=said)
     if last == "email":
+        if len(words) > 1:
+            return draw.choice(("The {n} is {t}.", "{N}: {t}.")).format(n=name, N=capital(name), t=text)
         return draw.choice(("The email is {t}.", "The email address is {t}.", "Email: {t}.")).format(t=text)
     if own or last in ("zip", "phone"):
         n = name + (" code" if last == "zip" else "")

@@ -196,7 +196,7 @@ def read_domain(tools: Iterable[Any]) -> Domain:
     """
     parsed = as_tools(list(tools))
     shared = namespace_of(tool.name for tool in parsed)
-    named = {tool.name: verb_first(tool.name, tool.description or "", shared, _keyed(tool)) for tool in parsed}
+    named = {t.name: verb_first(t.name, t.description or "", shared, _keyed(t), _nouns(t)) for t in parsed}
     params = {tool.name: _params(tool, named[tool.name]) for tool in parsed}
     entities: dict[str, EntityType] = {}
     for tool in parsed:
@@ -224,6 +224,12 @@ def _keyed(tool: Tool) -> str:
     """Return what the first id among the parameters names: instance, of `instance_id`."""
     found = (_ID.match("_".join(words_of(name))) for name in tool.parameters.get("properties", {}))
     return next((match["entity"] for match in found if match and match["kind"].startswith("id")), "")
+
+
+def _nouns(tool: Tool) -> frozenset[str]:
+    """Return the words of the parameters: they name things."""
+    words = (words_of(name) for name in tool.parameters.get("properties", {}))
+    return frozenset(w for said in words for w in said if w not in ("id", "number", "code"))
 
 
 def _told(info: ToolInfo, named: Mapping[str, tuple[str, ...]]) -> ToolInfo:
@@ -274,6 +280,11 @@ def _params(tool: Tool, words: Sequence[str]) -> tuple[Param, ...]:
                 example=_example(text, schema),
             )
         )
+    seen: set[str] = set()
+    for n, param in enumerate(out):
+        if param.entity in seen and not param.role and not param.many:
+            out[n] = replace(param, role="other")  # the duplicate of the case that the first one names
+        seen.add(param.entity or "")
     return tuple(out)
 
 
@@ -294,6 +305,9 @@ def _reference(name: str, schema: Mapping[str, Any], verb_object: list[str]) -> 
         entity = things[-1]  # the tracking number of track_package is that of the package
     elif entity == "tracking":
         entity = "package"
+    last = entity.rpartition("_")[2]
+    if last != entity and last in verb_object[1:] and entity not in "_".join(verb_object):
+        entity = last  # the primary case of merge_cases is a case
     coded = not match["kind"].startswith("id")
     if entity.split("_")[-1] in _NOT_ENTITIES or (coded and entity in ("phone", "card", "account_holder")):
         return None, False, ""

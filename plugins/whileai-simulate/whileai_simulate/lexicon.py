@@ -276,6 +276,8 @@ def words_of(name: str) -> tuple[str, ...]:
 
 def singular(word: str) -> str:
     """Return the singular of an English noun: orders, order; addresses, address; categories, category."""
+    if word in ("news", "series", "species", "means"):
+        return word
     if word.endswith("ies") and len(word) > 4:
         return word[:-3] + "y"
     if word.endswith(("sses", "shes", "ches", "xes")):

@@ -27,6 +27,7 @@ from whileai_simulate.lexicon import (
     words_of,
 )
 from whileai_simulate.scenes import Scene, Target
+from whileai_simulate.tool_names import imperative
 
 __all__ = [
     "aspect_of",
@@ -157,6 +158,7 @@ def wish_of(domain: Domain, target: Target, draw: Draw, scene: Scene) -> str:
     lines = _lines(target)
     if lines and aspect in ("items", "item", "products"):
         return f"{'change' if verb in ('modify', 'update') else verb} {lines} in {ref}"
+    verb = f"{verb} {_GOVERNED[verb]}" if verb in _GOVERNED else verb
     spoken = {"modify": "change", "update": "update", "set": "set", "edit": "edit"}.get(verb, verb)
     put = "" if " " in verb else _put_into(info.spoken, info.entity or "")
     if put:
@@ -181,8 +183,15 @@ def wish_of(domain: Domain, target: Target, draw: Draw, scene: Scene) -> str:
         if spoken == "take":
             return f"take {article(aspect)} of {ref}"
         some = "" if aspect in MASS and verb not in SET_VERBS else "the "
-        return f"{spoken} {some}{aspect} {'on' if spoken != 'pay' else 'of'} {ref}"
+        return f"{spoken} {some}{aspect} {_joint(verb, spoken)} {ref}"
     return f"{spoken} {ref}"
+
+
+def _joint(verb: str, spoken: str) -> str:
+    """Return the word between a part and its whole: the address on my order, the waitlist for event EVE-1."""
+    if spoken == "pay":
+        return "of"
+    return "on" if verb in SET_VERBS or verb in ("do", "run", "perform", "execute", "start", "stop") else "for"
 
 
 def _described(info: ToolInfo, target: Target, ref: str) -> str:
@@ -212,6 +221,9 @@ def _put_into(name: str, entity: str) -> str:
     return f"{article(' '.join(words[:at]))} {words[at]}"
 
 
+_GOVERNED = {"dispose": "of", "respond": "to", "reply": "to", "subscribe": "to", "unsubscribe": "from", "object": "to",
+             "consent": "to", "agree": "to", "bid": "on", "vote": "on", "react": "to", "connect": "to"}  # fmt: skip
+"""Prepositions that verbs ask for."""
 _OWN = {"enroll": "enrollment", "register": "registration", "subscribe": "subscription"}
 """What people do with themselves, as a thing that they and others can complete."""
 _JOINED = {"invite": "to", "add": "to", "send": "for", "post": "on", "attach": "to", "submit": "for", "leave": "on"}
@@ -261,6 +273,8 @@ def _read_do(domain: Domain, target: Target, aspect: str, ref: str, draw: Draw) 
             return draw.choice(("list the {m} for {r}", "show me all {m} for {r}", "look up the {m} for {r}")).format(
                 m=many, r=ref
             )
+        if many.rpartition(" ")[2] in MASS:
+            return draw.choice(("show me the {m}", "look up the {m}", "pull up the {m}")).format(m=many)
         return draw.choice(
             (
                 "list all {m}",
@@ -306,6 +320,9 @@ def _find_do(domain: Domain, info: ToolInfo, noun: str, draw: Draw) -> str:
         )
     if own:
         return draw.choice(("find my {n}", "look me up")).format(n=file_of(info.entity or ""))
+    said = imperative(info.tool.description or "")
+    if said and plural(noun) not in words_of(info.spoken):
+        return said
     many, alone = _sought(info.spoken, noun)
     if many.rpartition(" ")[2] in _COLLECTIONS:
         return draw.choice(("search the {m}", "look through the {m}", "have a look in the {m}")).format(
@@ -320,7 +337,7 @@ def _find_do(domain: Domain, info: ToolInfo, noun: str, draw: Draw) -> str:
     )
 
 
-_COLLECTIONS = frozenset(["catalogs", "inventories", "databases", "directories", "archives", "indexes", "libraries"])
+_COLLECTIONS = word_set("catalogs catalogues inventories databases directories archives indexes libraries")
 
 
 @lru_cache(maxsize=1024)

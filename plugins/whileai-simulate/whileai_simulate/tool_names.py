@@ -32,6 +32,13 @@ from whileai_simulate.lexicon import (
 __all__ = ["imperative", "is_verb", "namespace_of", "verb_first"]
 
 _VERBS = READ_VERBS | WRITE_VERBS | word_set("recommend suggest take do perform build calculate compute")
+_NOUNS_TOO = word_set("""
+order book report request record log issue file post charge claim return transfer place track count quote estimate
+status schedule purchase refund exchange query review check print link water feed lock block play run release process
+upgrade start dispute deposit share change put pin drop hold upload update pay make order access stop switch turn mute
+see look select locate compare preview build do take downgrade
+""")
+"""Verbs that are things as well; at the end of a name they are things, unless the description says otherwise."""
 _ENDS = """
 create get add delete remove update edit modify set lookup find search fetch read show view cancel stop start close
 open send submit approve reject mark assign move rename restart describe merge enable disable unlock activate
@@ -40,9 +47,14 @@ deactivate suspend resume pause invite register verify retrieve reschedule calcu
 _SHORT = {"calc": "calculate", "exec": "execute", "config": "configure", "gen": "generate", "del": "delete",
           "upd": "update", "init": "start", "fetchall": "fetch", "reg": "register", "qry": "query"}  # fmt: skip
 """Verbs as programmers cut them."""
-_LAST = frozenset(_ENDS.split()) & _VERBS
+_LAST = (frozenset(_ENDS.split()) & _VERBS) | (_VERBS - _NOUNS_TOO)
 """Verbs that are one at the end of a name too; `access_log` and `bank_transfer` are things."""
 _WHOLE = word_set("detail details info information status history summary")
+_PARTS = _WHOLE | word_set(
+    "balance limit score points price rate cost fee level usage location count total list report statement owner type "
+    "state weather forecast amount quote estimate schedule inventory"
+)
+"""Words that name a part of a thing, and are not what is done to it."""
 _THING_ENDINGS = ("tion", "sion", "ment", "ance", "ence", "ity", "ness", "ship", "age", "ics", "ure", "ings")
 _VERBS_LIKE_THINGS = word_set(
     "mention position transition manage package message age configure capture measure arrange engage implement "
@@ -100,13 +112,16 @@ def imperative(description: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def verb_first(name: str, description: str = "", namespace: str = "", about: str = "") -> tuple[str, ...]:
+def verb_first(
+    name: str, description: str = "", namespace: str = "", about: str = "", nouns: frozenset[str] = frozenset()
+) -> tuple[str, ...]:
     """Return the words of a tool's name with what it does first.
 
     Args:
         name: Name of the tool.
         description: Its description, which settles what the name leaves open.
         namespace: First word that all tools share; it says nothing about this one.
+        nouns: Words of its parameters, which are things.
         about: What an id among the parameters names, if any: the service before the dot is not what is acted on.
     """
     spaces = re.split(r"[./:]|__", name)
@@ -121,27 +136,37 @@ def verb_first(name: str, description: str = "", namespace: str = "", about: str
         if about and not rest:
             return (verb,)
         return (verb, *(w for w in before if w not in rest and singular(w) not in rest), *rest)
-    told = description.split(None, 1)[0].lower() if description else ""
-    verbs = [i for i, w in enumerate(words) if i and told in (w, w + "s", w + "es")]
-    if words[0] in _VERBS and not (words[0] in STATUSES and verbs):
-        if words[0] in STATUSES and words[-1] in _WHOLE:
-            return ("get", *words)  # order_details
-        last = words[0] in STATUSES and len(words) > 1 and words[-1] in _LAST
-        return (words[-1], *words[:-1]) if last else words  # order_cancel, but cancel_order
-    if (
-        not verbs
-        and len(words) > 1
-        and (words[-1] in _LAST or (words[-1] == "list" and plural(words[-2]) == words[-2]))
-    ):
-        verbs = [len(words) - 1]
-    if not verbs:
-        verbs = [i for i, w in enumerate(words) if i and w in _LAST]
-    if verbs:
-        return (words[verbs[0]], *words[: verbs[0]], *words[verbs[0] + 1 :])
+    at = _verb_at(words, description)
+    if at is not None:
+        return (words[at], *words[:at], *words[at + 1 :])
+    if len(words) > 1 and words[0] in nouns:  # loan_renew does something to a loan; freezer_inventory shows a part
+        cut = len(about.split("_")) if "_".join(words).startswith(f"{about}_") else 1
+        rest = words[cut:]
+        if rest and rest[0] not in _PARTS and not is_thing(rest[0]):
+            return (rest[0], *words[:cut], *rest[1:])
+        return ("get", *words)
     stem = words[-1].removesuffix("ing")
     if stem != words[-1] and stem in _VERBS and words[:-1]:
         return (stem, *words[:-1])  # gym_class_booking
     done = imperative(description)
     if done and set(words) <= set(re.findall(r"[a-z]+", done)) and done.split()[0] not in words:
         return (done.split()[0], *words)  # snapshot, which takes a snapshot
-    return ("get", *words) if is_thing(words[0]) else words
+    return ("get", *words) if is_thing(words[0]) or words[0] in STATUSES else words
+
+
+def _verb_at(words: tuple[str, ...], description: str) -> int | None:
+    """Return where the verb stands in a name, or `None` where no word of it is known as one."""
+    sentence = re.findall(r"[a-z]+", description.split(".")[0].lower())
+    told = next((i for i, w in enumerate(words) if i and sentence and sentence[0] in (w, w + "s", w + "es")), None)
+    first, last = words[0], words[-1]
+    if first in _VERBS:
+        if first in STATUSES and last in _WHOLE:
+            return None  # order_details
+        if told is not None and first in _NOUNS_TOO and first in sentence:
+            return told  # hold_place, which places a hold
+        return len(words) - 1 if len(words) > 1 and first in STATUSES and last in _LAST else 0  # order_cancel
+    if told is not None:
+        return told
+    if len(words) > 1 and (last in _LAST or (last == "list" and plural(words[-2]) == words[-2])):
+        return len(words) - 1
+    return next((i for i, w in enumerate(words) if i and w in _LAST), None)

@@ -60,11 +60,15 @@ _PAST = frozenset(
         "delivered",
     ]
 )
+_SMALL = word_set("unit apartment room seat table door gate floor line platform bus row dock bay rack shelf bin desk")
+"""Things that are numbered from one."""
 _AHEAD = word_set("needed scheduled planned expected requested estimated promised desired preferred proposed")
 
 
 def _is_past(words: Sequence[str]) -> bool:
     """Whether a date is of what has been: created_at, harvested_on, last_seen."""
+    if words[-1] in ("on", "at") and words[0] in ("read", "put", "set", "cut"):
+        return True
     return any(
         w in _PAST or w in IRREGULAR_PARTICIPLES or (w.endswith("ed") and w not in _AHEAD) for w in words
     ) or words[0] in ("last", "previous")
@@ -323,6 +327,10 @@ def _text_by_name(words: Sequence[str], last: str, draw: Draw, person: Mapping[s
         return known
     if last == "currency":
         return "USD"
+    if last == "number" and words[0] in ("house", "building"):
+        return str(person["address1"]).partition(" ")[0]
+    if last == "number" and words[0] in _SMALL:
+        return str(draw.between(1, 40))
     if last == "iban":
         bank, account = draw.between(10_000_000, 99_999_999), draw.between(10**9, 10**10 - 1)
         return f"DE{98 - int(f'{bank}{account}131400') % 97:02}{bank}{account}"

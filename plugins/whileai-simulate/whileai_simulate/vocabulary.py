@@ -17,7 +17,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from whileai_simulate.draw import Draw
-from whileai_simulate.lexicon import GOODS, word_set
+from whileai_simulate.lexicon import GOODS, label, word_set
 
 __all__ = ["QUERIES", "is_explained", "number_for", "plain_word", "usual_word", "word_for"]
 
@@ -240,6 +240,8 @@ _USUAL = ("same as last time", "the usual one")
 def is_explained(words: Sequence[str], description: str) -> bool:
     """Whether `plain_word` has something to say of a field but that it is as usual."""
     known = _NUMBERED | _GRADED | _SPOKEN
+    if words and label(words[-1]).isupper():
+        return True  # what is spelled is a number: an ISBN, a VIN
     return (
         bool(words and words[-1] in known) or words[:1] in (("from",), ("to",)) or bool(_SPOKEN_OF.search(description))
     )
@@ -263,6 +265,8 @@ def plain_word(words: Sequence[str], description: str, draw: Draw) -> str:
         return draw.choice(_SENTENCES)
     if not last or last in _GRADED:
         return draw.choice(_GRADES)
+    if label(last).isupper():
+        return f"{'978' if last == 'isbn' else ''}{draw.between(10**9, 10**10 - 1)}"
     noun = next((w for w in reversed(words) if w not in _LITTLE), last)
     return f"{noun[0].upper()}-{draw.between(11, 48)}"  # a field, a crop, a bin: businesses number what they have
 
@@ -279,10 +283,15 @@ def number_for(words: Sequence[str], low: float | None, high: float | None, draw
             if fit and (high is None or low is None or max(fit) - low >= (high - low) / 20 or word == "port"):
                 return draw.choice(fit)
             break
+    if low is None and high is None and words[0] in ("yearly", "annual"):
+        return draw.choice((1200, 2400, 3500, 4800))
+    if low is None and high is None and words[-1] in _MEASURED:
+        return draw.choice((20, 50, 100, 200, 250, 400))
     if low is None or high is None or high - low < 20:
         return None
     fit = [n for n in _ROUND if low <= n <= high and n - low >= (high - low) / 20]  # what spans much is told roundly
     return draw.choice(fit) if fit else None
 
 
+_MEASURED = word_set("kwh kw gb mb ml sqft sqm watts calories steps words liters litres grams pages")
 _ROUND = (1, 2, 5, *range(10, 100, 10), 100, 200, 250, 300, 400, 500, 750, *range(1000, 10_000, 1000))
