@@ -35,64 +35,16 @@ from whileai_simulate.lexicon import (
     singular,
     words_of,
 )
+from whileai_simulate.parameters import Param, keyed, nouns_of, params_of, reference_of
 from whileai_simulate.schema import resolve, type_of
 from whileai_simulate.tool_names import imperative, is_verb, namespace_of, verb_first
 from whileai_simulate.vocabulary import QUERIES
 
 __all__ = ["Domain", "EntityType", "Param", "ToolInfo", "read_domain"]
 
-_NO_THINGS = frozenset({"id", "number", "code", "status", "by", "detail", "info", "location", "state", "history"})
-_LOOSE = frozenset({"tracking", "confirmation", "reference", "serial", "record"})
 _PAGING = "limit page offset count sort cursor size order top max_results page_size per_page sort_by order_by top_k"
 _CONTROLS = frozenset(_PAGING.split())
 """Parameters that say how much a search shows; no record has them."""
-_ID = re.compile(
-    r"^(?:(?P<role>new|old|target|source|from|to|original|current)_)?(?P<entity>[a-z][a-z_]*?)_(?P<kind>ids?|numbers?|codes?|refs?)$"
-)
-_QUOTED = re.compile(r"['\"`]([^'\"`]{1,60})['\"`]")
-_EXAMPLE = re.compile(r"(?:such as|e\.g\.|for example|example:|like|eg\.?)\s*:?,?\s*(['\"`]?)([^\s'\"`),]+)\1", re.I)
-_NOT_ENTITIES = frozenset(
-    [
-        "zip",
-        "postal",
-        "country",
-        "area",
-        "currency",
-        "language",
-        "phone",
-        "promo",
-        "discount",
-        "airport",
-        "iata",
-        "state",
-        "error",
-    ]
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Param:
-    """One parameter of a tool.
-
-    Attributes:
-        name: Name in calls.
-        schema: JSON schema, local references resolved.
-        required: Whether a call must have it.
-        entity: Entity type that it refers to, or `None`.
-        many: It holds a list of ids.
-        role: `new` when it names what shall replace something, else empty.
-        options: Words that the description offers as the only values.
-        example: An example from the schema or the description.
-    """
-
-    name: str
-    schema: Mapping[str, Any]
-    required: bool
-    entity: str | None = None
-    many: bool = False
-    role: str = ""
-    options: tuple[str, ...] = ()
-    example: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +148,8 @@ def read_domain(tools: Iterable[Any]) -> Domain:
     """
     parsed = as_tools(list(tools))
     shared = namespace_of(tool.name for tool in parsed)
-    named = {t.name: verb_first(t.name, t.description or "", shared, _keyed(t), _nouns(t)) for t in parsed}
-    params = {tool.name: _params(tool, named[tool.name]) for tool in parsed}
+    named = {t.name: verb_first(t.name, t.description or "", shared, keyed(t), nouns_of(t)) for t in parsed}
+    params = {tool.name: params_of(tool, named[tool.name]) for tool in parsed}
     entities: dict[str, EntityType] = {}
     for tool in parsed:
         for param in params[tool.name]:
@@ -218,18 +170,6 @@ def read_domain(tools: Iterable[Any]) -> Domain:
             infos = {n: _spell_status(i, entity.name, allowed) for n, i in infos.items()}
         entity.statuses = tuple(dict.fromkeys([*STATUSES.get(entity.name, ("active",)), *needed]))
     return Domain(infos, entities, person)
-
-
-def _keyed(tool: Tool) -> str:
-    """Return what the first id among the parameters names: instance, of `instance_id`."""
-    found = (_ID.match("_".join(words_of(name))) for name in tool.parameters.get("properties", {}))
-    return next((match["entity"] for match in found if match and match["kind"].startswith("id")), "")
-
-
-def _nouns(tool: Tool) -> frozenset[str]:
-    """Return the words of the parameters: they name things."""
-    words = (words_of(name) for name in tool.parameters.get("properties", {}))
-    return frozenset(w for said in words for w in said if w not in ("id", "number", "code"))
 
 
 def _told(info: ToolInfo, named: Mapping[str, tuple[str, ...]]) -> ToolInfo:
@@ -255,85 +195,6 @@ def _spell_status(info: ToolInfo, entity: str, allowed: list[str]) -> ToolInfo:
         info.done, allowed, 1
     )
     return replace(info, done=near[0]) if near else info
-
-
-def _params(tool: Tool, words: Sequence[str]) -> tuple[Param, ...]:
-    root = tool.parameters
-    required = set(root.get("required", ()))
-    verb_object = [singular(w) for w in words]
-    out = []
-    for name, raw in root.get("properties", {}).items():
-        raw = raw if isinstance(raw, Mapping) else {}
-        schema = resolve(raw, root)
-        text = str(raw.get("description") or schema.get("description") or "")
-        entity, many, role = _reference(name, schema, verb_object)
-        entity = raw.get("x-entity") or entity
-        out.append(
-            Param(
-                name=name,
-                schema={**schema, **{k: v for k, v in raw.items() if k != "$ref"}},
-                required=name in required,
-                entity=entity,
-                many=many,
-                role=role,
-                options=_options(text, schema),
-                example=_example(text, schema),
-            )
-        )
-    seen: set[str] = set()
-    for n, param in enumerate(out):
-        if param.entity in seen and not param.role and not param.many:
-            out[n] = replace(param, role="other")  # the duplicate of the case that the first one names
-        seen.add(param.entity or "")
-    return tuple(out)
-
-
-def _reference(name: str, schema: Mapping[str, Any], verb_object: list[str]) -> tuple[str | None, bool, str]:
-    """Return the entity that a parameter refers to, whether it lists several, and its role."""
-    if "enum" in schema or type_of(schema) in ("boolean", "object"):
-        return None, False, ""
-    snake = "_".join(words_of(name))
-    if snake in ("id", "ids", "identifier", "uuid"):
-        nouns = [w for w in verb_object[1:] if w not in ("detail", "info", "status", "by", "id")]
-        return (nouns[-1] if nouns else None), snake == "ids", ""
-    match = _ID.match(snake)
-    if match is None:
-        return None, False, ""
-    entity = singular(match["entity"])
-    things = [w for w in verb_object[1:] if w not in _NO_THINGS]
-    if entity in _LOOSE and things:
-        entity = things[-1]  # the tracking number of track_package is that of the package
-    elif entity == "tracking":
-        entity = "package"
-    last = entity.rpartition("_")[2]
-    if last != entity and last in verb_object[1:] and entity not in "_".join(verb_object):
-        entity = last  # the primary case of merge_cases is a case
-    coded = not match["kind"].startswith("id")
-    if entity.split("_")[-1] in _NOT_ENTITIES or (coded and entity in ("phone", "card", "account_holder")):
-        return None, False, ""
-    if type_of(schema) == "number":
-        return None, False, ""
-    return entity, match["kind"].endswith("s"), "new" if match["role"] in ("new", "to", "target") else ""
-
-
-def _options(text: str, schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the quoted words of "either 'a' or 'b'", which are an enum that the schema forgot."""
-    if "enum" in schema or type_of(schema) != "string":
-        return ()
-    match = re.search(r"(?:either|one of|must be|should be|can be)\b[^.]*", text, re.I)
-    words = tuple(_QUOTED.findall(match.group(0))) if match else ()
-    return words if len(words) > 1 else ()
-
-
-def _example(text: str, schema: Mapping[str, Any]) -> str | None:
-    for source in (schema.get("examples"), [schema["example"]] if "example" in schema else None):
-        if isinstance(source, list) and source and isinstance(source[0], str | int):
-            return str(source[0])
-    quoted = re.search(r"(?:such as|e\.g\.|for example|example:|like)\s*:?,?\s*" + _QUOTED.pattern, text, re.I)
-    if quoted:
-        return quoted.group(1)
-    match = _EXAMPLE.search(text)
-    return match.group(2).rstrip(".,;") if match else None
 
 
 def _note_id(entities: dict[str, EntityType], param: Param, tool: Tool) -> None:
@@ -367,7 +228,7 @@ def _note_returns(entities: dict[str, EntityType], tool: Tool, params: tuple[Par
     words = [singular(w) for w in named]
     own = [e for e in entities if e in words] or [p.entity for p in params if p.entity in entities]
     for name in fields:
-        entity, many, _ = _reference(name, resolve(fields[name], root), words)
+        entity, many, _ = reference_of(name, resolve(fields[name], root), words)
         if entity and not many and (name == "id" or entity in words) and not own:
             entities.setdefault(entity, EntityType(entity, name, fields[name])).sources.append(f"result of {tool.name}")
             own = [entity]

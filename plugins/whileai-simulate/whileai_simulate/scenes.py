@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from whileai_simulate.arguments import ASK, SINCE, arguments_of, make_findable
-from whileai_simulate.axes import NO_TOOL, SEVERAL, Axes, Rule
+from whileai_simulate.axes import NO_TOOL, SEVERAL, Axes, Rule, may_be
 from whileai_simulate.draw import Draw
 from whileai_simulate.entities import Domain, EntityType, Param, ToolInfo
 from whileai_simulate.faults import SUCCESS, Fault, plan_fault
@@ -105,9 +105,10 @@ def build_scene(setting: Setting, axes: Mapping[str, Any], *key: object) -> Scen
     }
     owner = _owner(setting, person, draw, entities)
     state = axes.get("world_state", "exists")
-    targets = []
+    targets: list[Target] = []
     for n, name in enumerate(names):
-        target = _target(setting, domain.tools[name], person, owner, entities, draw)
+        gone = targets[0] if targets and state == "missing" else None
+        target = _target(setting, domain.tools[name], person, owner, entities, draw, gone)
         targets.append(target)
         if n == 0:
             _apply_state(setting, target, state, person, entities, draw)
@@ -131,6 +132,8 @@ def _tools_of(setting: Setting, axes: Mapping[str, Any], draw: Draw) -> list[str
         return [str(name)]
     infos = setting.domain.tools
     first_pool = [n for n in known if infos[n].mode in ("get", "change", "create", "find")] or known
+    state = str(axes.get("world_state"))
+    first_pool = [n for n in first_pool if may_be(infos[n], setting.domain, state)] or first_pool
     first = draw.choice(first_pool)
     # Two changes of one record would get in each other's way: the second wish looks, or is about another thing.
     # Two searches for one thing are one wish.
@@ -181,9 +184,18 @@ def _put(domain: Domain, entities: dict[str, dict[str, Record]], name: str, reco
 
 
 def _target(
-    setting: Setting, info: ToolInfo, person: Record, owner: Record, entities: dict[str, dict[str, Record]], draw: Draw
+    setting: Setting,
+    info: ToolInfo,
+    person: Record,
+    owner: Record,
+    entities: dict[str, dict[str, Record]],
+    draw: Draw,
+    gone: Target | None = None,
 ) -> Target:
-    """Make (or find) the record that a tool is about, and the arguments of the right call."""
+    """Make (or find) the record that a tool is about, and the arguments of the right call.
+
+    `gone` is an earlier target whose record is missing: a further wish about such a thing is about that one.
+    """
     domain = setting.domain
     entity = info.entity or ""
     record: Record | None = None
@@ -205,6 +217,8 @@ def _target(
         record = owner
     elif entity in domain.entities:
         record = _existing(domain, entities, entity)
+        if record is None and gone is not None and gone.entity == entity:
+            record = gone.record
         if record is None:
             record = make_record(domain, entity, draw, person, owner_id)
             if record.get("origin") is not None and record.get("origin") == record.get("destination"):
@@ -253,22 +267,23 @@ def _apply_state(
     setting: Setting, target: Target, state: str, person: Record, entities: dict[str, dict[str, Record]], draw: Draw
 ) -> None:
     """Bring the record of the first target into the wanted state."""
-    record, domain = target.record, setting.domain
+    record, domain, info = target.record, setting.domain, target.info
+    if info.mode == "create" and info.entity in domain.entities and state in ("already_acted", "partial"):
+        made = domain.entities[info.entity]
+        status = made.statuses[0] if state == "already_acted" else "draft"
+        _put(domain, entities, made.name, {made.id_field: make_id(made, draw), **target.arguments, "status": status})
+        return
     if record is None or target.entity not in domain.entities:
         return
-    entity, info = domain.entities[target.entity], target.info
+    entity = domain.entities[target.entity]
     key = str(record[entity.id_field])
     visible = not entity.closed or "status" in entity.fields
     if state == "missing":
         entities[target.entity].pop(key, None)
         _gone(domain, target, entities)
     elif state == "already_acted":
-        if info.mode == "create":
-            made = {domain.entities[info.entity or ""].id_field: make_id(domain.entities[info.entity or ""], draw),
-                    **target.arguments, "status": domain.entities[info.entity or ""].statuses[0]}  # fmt: skip
-            _put(domain, entities, info.entity or "", made)
-        elif info.mode == "change" and info.done is None:
-            record.update({k: v for k, v in target.arguments.items() if k != info.key})
+        if info.mode == "change" and info.done is None:
+            record.update(set_fields(record, {k: v for k, v in target.arguments.items() if k != info.key}))
         elif visible:
             closed = [s for s in _enum(entity.fields.get("status")) if s in CLOSED_STATUSES]
             usual = closed[0] if closed else CLOSINGS.get(entity.name, "closed")
@@ -280,11 +295,7 @@ def _apply_state(
             twin["possible_duplicate_of"] = record[entity.id_field]
         _put(domain, entities, target.entity, twin)
     elif state == "partial":
-        if info.mode == "create":
-            draft = {domain.entities[info.entity or ""].id_field: make_id(domain.entities[info.entity or ""], draw),
-                     **target.arguments, "status": "draft"}  # fmt: skip
-            _put(domain, entities, info.entity or "", draft)
-        elif visible:
+        if visible:
             half = info.done if info.mode == "change" else PARTLY.get(entity.name, "processed")
             _set_status(entity, record, partly(half), "begun and not finished")
             record["pending_steps"] = ["confirmation"] if entity.values is None else "confirmation"

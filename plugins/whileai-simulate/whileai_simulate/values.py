@@ -127,7 +127,9 @@ def value_for(
         several: list[Any] = []
         for _ in range(count):
             one = value_for(singular(name), items, draw, person, about)
-            for _ in range(3 if one in several else 0):
+            for _ in range(12 if one in several else 0):
+                if one not in several:
+                    break
                 one = value_for(singular(name), items, draw, person, about)  # nobody names one thing twice
             several.append(one)
         return several if not problems(several, schema, root=root) else sample(schema, draw, root=root)
@@ -144,6 +146,9 @@ def value_for(
         }
         return made if not problems(made, schema, root=root) else sample(schema, draw, root=root)
     if kind == "string" and not schema.get("pattern") and not schema.get("format"):
+        for word in _period(words_of(name), draw)[:1]:
+            if not problems(word, schema, root=root):
+                return word
         word = plain_word(words_of(name), str(schema.get("description", "")), draw)
         if not problems(word, schema, root=root):
             return word
