@@ -19,11 +19,11 @@ from typing import Any
 from whileai_kernel.errors import ParameterError, nearest, unknown_name
 from whileai_simulate.covering import Forbidden
 from whileai_simulate.defaults import OFF_TOPIC
-from whileai_simulate.entities import Domain
+from whileai_simulate.entities import Domain, ToolInfo
 from whileai_simulate.faults import FAULTS, SUCCESS
 
 __all__ = ["AXIS_NAMES", "HISTORIES", "NO_TOOL", "SEVERAL", "STANCES", "VOCABULARY", "WORLD_STATES", "Axes", "Rule",
-           "build_axes", "policy_rules"]  # fmt: skip
+           "build_axes", "may_be", "policy_rules"]  # fmt: skip
 
 NO_TOOL, SEVERAL, NONE = "none", "several", "none"
 AXIS_NAMES = ("tool", "policy_rule", "stance", "world_state", "tool_condition", "history")
@@ -230,6 +230,8 @@ def _constraints(domain: Domain, values: Mapping[str, Sequence[Any]]) -> list[Fo
             else [("tool", tool, "tool_condition", c) for c in conditions]
         )
         out += [("tool", tool, "world_state", NONE)] if lives else [("tool", tool, "world_state", s) for s in states]
+        if info is not None and lives:
+            out += [("tool", tool, "world_state", s) for s in states if not may_be(info, domain, s)]
         if not calls:
             out += [("tool", tool, "stance", s) for s in STANCES if s not in _OFF_TOPIC_STANCES]
             out += [("tool", tool, "history", h) for h in HISTORIES if h not in ("fresh", "repeat_visit")]
@@ -246,6 +248,17 @@ def _constraints(domain: Domain, values: Mapping[str, Sequence[Any]]) -> list[Fo
         ("stance", s, "history", "contradicts_earlier") for s in ("conflicting", "ambiguous", "unsure", "exploratory")
     ]
     return out
+
+
+def may_be(info: ToolInfo, domain: Domain, state: str) -> bool:
+    """Whether what a tool is about can be in a state of the world.
+
+    What is made beside nothing can be there already or half made, but not gone, doubled or uncertain; what is made for
+    another thing (a comment on an issue) can, since that other thing can.
+    """
+    if info.mode != "create" or state not in ("missing", "duplicate", "unknown"):
+        return True
+    return any(p.name == info.key and p.entity in domain.entities for p in info.params)
 
 
 def _clash(axes: Axes) -> str:

@@ -342,7 +342,10 @@ def _course(setting: Setting, scene: Scene, owner: Record, stance: str, state: s
     for n, target in enumerate(scene.targets):
         before = len(scene.plan)
         same = target.record is scene.targets[0].record
-        _pursue(setting, scene, target, acting, state if n == 0 or same else "exists", stance)
+        found = state if n == 0 or same else "exists"
+        if n and target.info.mode == "create" and found in ("already_acted", "partial"):
+            found = "exists"  # that is so of the thing which it is made for
+        _pursue(setting, scene, target, acting, found, stance)
         for step in scene.plan[before:]:
             step["part"] = n
     if len(scene.plan) < 2:

@@ -179,7 +179,7 @@ class World:
         found = self._begin(name, arguments)
         if isinstance(found, str):
             return found
-        info, own = found
+        info, own, fault = found
         try:
             value = own(**arguments)
             if inspect.isawaitable(value) and not self._on_loop():
@@ -192,7 +192,7 @@ class World:
                 f"{name} is a coroutine function, and waiting for it here would block every other rollout",
                 fix=f"await context.acall_tool({name!r}, ...)",
             )
-        return self._returned(info, arguments, value)
+        return self._returned(info, arguments, value, fault)
 
     async def acall(self, name: str, arguments: Any) -> str:
         """Do as `call` without blocking the event loop: own coroutine functions are awaited, others run on a thread.
@@ -203,7 +203,7 @@ class World:
         found = self._begin(name, arguments)
         if isinstance(found, str):
             return found
-        info, own = found
+        info, own, fault = found
         try:
             if inspect.iscoroutinefunction(own):
                 value = await own(**arguments)
@@ -212,14 +212,14 @@ class World:
                 value = await value if inspect.isawaitable(value) else value
         except Exception as err:  # noqa: BLE001 - as above
             return self._raised(info, arguments, err)
-        return self._returned(info, arguments, value)
+        return self._returned(info, arguments, value, fault)
 
     def is_own(self, name: str) -> bool:
         """Whether a function of the user's answers the tool, which may take its time."""
         return name in self._execute
 
-    def _begin(self, name: str, arguments: Any) -> str | tuple[ToolInfo, Callable[..., Any]]:
-        """Answer a call, unless an own function is to do so: then return it."""
+    def _begin(self, name: str, arguments: Any) -> str | tuple[ToolInfo, Callable[..., Any], dict[str, Any] | None]:
+        """Answer a call, unless an own function is to do so: then return it, and the fault that its answer suffers."""
         if self._closed:
             raise WorldClosedError("the rollout is over: its deadline passed")
         info = self._domain.tools.get(name)
@@ -230,11 +230,12 @@ class World:
         found = [] if fits_plainly(arguments, info.tool.parameters) else _invalid(info, arguments)
         if found:
             return self.note(name, arguments, "invalid", _error(f"invalid arguments: {'; '.join(found[:3])}"))
-        fault = self._fault(name)
-        if fault is not None:
-            return self._faulty(info, arguments, fault)
-        own = self._execute.get(name)
-        return self.answer(info, arguments) if own is None else (info, own)
+        fault, own = self._fault(name), self._execute.get(name)
+        if fault is None:
+            return self.answer(info, arguments) if own is None else (info, own, None)
+        if own is not None and info.kind == "read" and (fault["kind"] not in SAME_FOR_ALL or self._own_faults):
+            return info, own, fault  # what arrives broken or stale is what it says
+        return self._faulty(info, arguments, fault)
 
     def replay(self, key: Any, run: Callable[[], T]) -> T:
         """Return what `run` returns, and leave the world as it leaves it; other rollouts of the task skip the work.
@@ -295,7 +296,7 @@ class World:
         entry: dict[str, Any] = {"tool": tool, "effect": effect}
         if entity is not None:
             entry["entity"], entry["id"] = entity, key
-        if effect in ("invalid", "fault") or (effect == "not_found" and key is None):
+        if effect in ("invalid", "fault") or key is None:
             entry["arguments"] = arguments  # what a call was about that no id tells
         self.log.append(entry)
         return result
@@ -316,7 +317,9 @@ class World:
         old: Any = None
         honest = '{"status": "ok"}'
         record = self.record(info.entity, arguments.get(info.key)) if info.entity and info.key else None
-        if record is not None:
+        if info.name in self._execute:
+            old = {"status": "ok"}  # an own write, which is not run: what it would have said is not known
+        elif record is not None:
             honest = _encode(record)
             first = self._domain.entities[info.entity or ""].statuses[0]
             old = {**record, "status": first} if "status" in record else dict(record)
@@ -335,11 +338,15 @@ class World:
         except RuntimeError:
             return False
 
-    def _returned(self, info: ToolInfo, arguments: dict[str, Any], value: Any) -> str:
+    def _returned(
+        self, info: ToolInfo, arguments: dict[str, Any], value: Any, fault: dict[str, Any] | None = None
+    ) -> str:
         if self._closed:
             raise WorldClosedError("the rollout is over: its deadline passed")
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
         effect = "changed" if info.kind == "write" else "read"
+        if fault is not None:
+            effect, text = "fault", fault_result(fault, text, _read_back(text), self._own_faults)
         return self.note(info.name, arguments, effect, text, info.entity, self._key_in(info, arguments))
 
     def _raised(self, info: ToolInfo, arguments: dict[str, Any], err: Exception) -> str:
@@ -513,6 +520,14 @@ def _has(record: Record, new: Mapping[str, Any]) -> bool:
     return all(record.get(k) == v for k, v in new.items()) or all(
         record.get(k) == v for k, v in set_fields(record, new).items()
     )
+
+
+def _read_back(text: str) -> Any:
+    """Return the value of a JSON text, or the text itself where it is none."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def _error(text: str) -> str:
