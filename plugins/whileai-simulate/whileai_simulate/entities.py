@@ -339,6 +339,8 @@ def _read_info(
         return ToolInfo(
             tool, "read", "list", verb, entity or keys[0].entity, params, keys[0].name, guesses=tuple(guesses)
         )
+    if entity is None and verb not in ("find", "search", "list", "browse", "query", "lookup"):
+        return ToolInfo(tool, "read", "generic", verb, None, params, guesses=tuple(guesses))  # calculate(expression)
     mode = "find" if any(p.required for p in params) or (params and verb in ("find", "search")) else "list"
     return ToolInfo(tool, "read", mode, verb, entity, params, guesses=tuple(guesses))
 
