@@ -28,7 +28,7 @@ DAY = {"type": "string", "format": "date"}
 MOMENT = {"type": "string", "format": "date-time"}
 
 
-def made(name: str, required: list[str] | None = None, about: str = "", **fields: Any) -> dict[str, Any]:
+def made(name: str, required: list[str] | None = None, about: str = "", /, **fields: Any) -> dict[str, Any]:
     schema = {"type": "object", "properties": fields, "required": list(fields) if required is None else required}
     return {"name": name, "description": about, "parameters": schema}
 
@@ -75,6 +75,21 @@ def test_what_the_parameters_name_is_no_verb() -> None:
     assert [i.spoken for i in infos.values()] == [
         "calibrate_instrument", "get_freezer_inventory", "renew_loan", "explain_bill", "stop"]  # fmt: skip
     assert [i.kind for i in infos.values()] == ["write", "read", "write", "read", "write"]
+
+
+def test_a_word_of_a_longer_parameter_is_no_noun() -> None:
+    tools = [made("publishArticle", ["articleId"], articleId=TEXT, publishAt=MOMENT),
+             made("comments_moderate", comment_id=TEXT), made("geofence", name=TEXT, radius_m=WHOLE),
+             made("trip_report", ["vehicle_id"], "Report of the trips of a vehicle", vehicle_id=TEXT)]  # fmt: skip
+    infos = read_domain(tools).tools
+    assert [i.spoken for i in infos.values()] == [
+        "publish_article", "moderate_comments", "create_geofence", "get_trip_report"]  # fmt: skip
+
+
+def test_occupations_are_people_and_weeks_are_dates() -> None:
+    for n in range(20):
+        assert re.fullmatch(r"[A-Z][\w'-]+ [A-Z][\w'-]+", value("dentist", TEXT, n))
+        assert re.fullmatch(r"2024-06-\d\d", value("week", TEXT, n))
 
 
 def test_a_word_that_all_tools_share_is_the_name_of_the_system() -> None:
@@ -206,9 +221,8 @@ def test_what_nobody_can_guess_is_left_out_or_as_usual() -> None:
 
 
 def test_an_object_of_which_nothing_is_required_still_says_something() -> None:
-    tool = made(
-        "search_accounts", ["filter"], filter={"type": "object", "properties": {"country": TEXT}, "required": []}
-    )
+    open_filter = {"type": "object", "properties": {"country": TEXT}, "required": []}
+    tool = made("search_accounts", ["filter"], filter=open_filter)
     for text in asks(tool):
         assert not re.search(r"Filter: ?\.", text)
         assert not re.search(r"my account|look me up", text)
@@ -227,8 +241,9 @@ def test_bounds_and_nested_spans_are_in_order() -> None:
 
 def test_details_are_told_as_people_tell_them() -> None:
     party = thing(full_name=TEXT, license_number=TEXT, date_of_birth=DAY)
+    place = thing(street=TEXT, house_number=TEXT, city=TEXT)
     tool = made("rent_car", below=WHOLE, above=WHOLE, is_public=YES, from_account=TEXT, to_iban=TEXT, driver=party,
-                address=thing(street=TEXT, house_number=TEXT, city=TEXT), recipient_email=TEXT, disk_gb=WHOLE)  # fmt: skip
+                address=place, recipient_email=TEXT, disk_gb=WHOLE)  # fmt: skip
     for text in asks(tool, axes={"stance": ["ordinary"]}):
         assert not re.search(r"The (below|above|to \w+|from \w+) is|Is public|House|The email", text), text
         assert re.search(r"Public: (yes|no)\.", text)

@@ -13,7 +13,7 @@ from whileai_simulate.people import Record, make_person
 from whileai_simulate.records import make_id, reference_values
 from whileai_simulate.schema import problems, type_of
 from whileai_simulate.values import day, explained, value_for
-from whileai_simulate.vocabulary import QUERIES, usual_word, word_for
+from whileai_simulate.vocabulary import QUERIES, plain_word, usual_word, word_for
 
 if TYPE_CHECKING:
     from whileai_simulate.scenes import Setting
@@ -118,6 +118,8 @@ def arguments_of(
         value: Any = None
         if param.options:
             value = draw.choice(param.options)
+        elif info.kind == "write" and param.name == "text" and _is_text(param):
+            value = plain_word(("remark",), "", draw)  # what is written is a remark, and no search
         elif param.example and _is_text(param) and not explained(param.name, info.entity or ""):
             value = param.example
         elif record is not None and param.name in record and (info.mode in ("find", "get") or info.done is not None):

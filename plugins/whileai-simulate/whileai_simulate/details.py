@@ -18,7 +18,14 @@ from whileai_simulate.scenes import ASK, Target
 __all__ = ["capital", "details_of"]
 
 _MEASURES = "minutes hours days weeks months seconds mg kg km miles percent cm lbs ml liters litres celsius"
-_UNITS = {unit: unit for unit in _MEASURES.split()} | {"gb": "GB", "mb": "MB", "tb": "TB", "kw": "kW", "kwh": "kWh"}
+_UNITS = {unit: unit for unit in _MEASURES.split()} | {
+    "m": "m",
+    "gb": "GB",
+    "mb": "MB",
+    "tb": "TB",
+    "kw": "kW",
+    "kwh": "kWh",
+}
 _AT_MOST = frozenset(["limit", "max_results", "top_k", "page_size", "per_page"])
 _TOLD = frozenset(["notify", "send", "include", "allow", "force", "skip", "enable", "delete", "add", "share", "keep"])
 _PEOPLES = frozenset(["first_name", "last_name", "surname", "full_name"])

@@ -264,6 +264,8 @@ def _read_do(domain: Domain, target: Target, aspect: str, ref: str, draw: Draw) 
     noun = label(info.entity or "record")
     if info.mode == "list":
         many = plural(noun) if info.key is None or plural(noun.rpartition(" ")[2]) in words_of(info.spoken) else noun
+        if info.key and is_self(domain, target) and many == noun and plural(noun) != noun:
+            return draw.choice(_SHOW).format(a=f"my {many}")
         if info.key and is_self(domain, target):
             return draw.choice(("list my {m}", "show me my {m}", "pull up my {m}", "look up my {m}")).format(m=many)
         if info.key and many == noun and plural(noun) != noun:

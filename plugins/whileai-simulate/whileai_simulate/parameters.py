@@ -165,5 +165,6 @@ def keyed(tool: Tool) -> str:
 
 def nouns_of(tool: Tool) -> frozenset[str]:
     """Return the words of the parameters: they name things."""
-    words = (words_of(name) for name in tool.parameters.get("properties", {}))
-    return frozenset(w for said in words for w in said if w not in ("id", "number", "code"))
+    said = [words_of(name) for name in tool.parameters.get("properties", {})]
+    ids = (w for words in said if words[-1:] in (("id",), ("number",), ("code",)) for w in words[:-1])
+    return frozenset([*ids, *(words[0] for words in said if len(words) == 1)])

@@ -24,7 +24,7 @@ from whileai_simulate.records import (
     make_person,
     make_record,
 )
-from whileai_simulate.world import UNKNOWN_NOTE, partly, set_fields
+from whileai_simulate.standing import UNKNOWN_NOTE, partly, set_fields
 
 __all__ = ["ACTING", "ASK", "Scene", "Setting", "build_scene"]
 

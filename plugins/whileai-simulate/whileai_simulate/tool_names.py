@@ -139,7 +139,9 @@ def verb_first(
     at = _verb_at(words, description)
     if at is not None:
         return (words[at], *words[:at], *words[at + 1 :])
-    if len(words) > 1 and words[0] in nouns:  # loan_renew does something to a loan; freezer_inventory shows a part
+    if (
+        len(words) > 1 and singular(words[0]) in nouns
+    ):  # loan_renew does something to a loan; freezer_inventory shows a part
         cut = len(about.split("_")) if "_".join(words).startswith(f"{about}_") else 1
         rest = words[cut:]
         if rest and rest[0] not in _PARTS and not is_thing(rest[0]):
@@ -151,6 +153,8 @@ def verb_first(
     done = imperative(description)
     if done and set(words) <= set(re.findall(r"[a-z]+", done)) and done.split()[0] not in words:
         return (done.split()[0], *words)  # snapshot, which takes a snapshot
+    if {"name", "title"} & nouns and len(words) == 1:
+        return ("create", *words)  # what gets a name is made: a geofence
     return ("get", *words) if is_thing(words[0]) or words[0] in STATUSES else words
 
 
@@ -158,6 +162,8 @@ def _verb_at(words: tuple[str, ...], description: str) -> int | None:
     """Return where the verb stands in a name, or `None` where no word of it is known as one."""
     sentence = re.findall(r"[a-z]+", description.split(".")[0].lower())
     told = next((i for i, w in enumerate(words) if i and sentence and sentence[0] in (w, w + "s", w + "es")), None)
+    if sentence[1:2] in (["of"], ["for"], ["from"], ["on"]):
+        told = None  # a report of the trips
     first, last = words[0], words[-1]
     if first in _VERBS:
         if first in STATUSES and last in _WHOLE:

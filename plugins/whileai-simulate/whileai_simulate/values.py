@@ -60,6 +60,9 @@ _PAST = frozenset(
         "delivered",
     ]
 )
+_NO_PEOPLE = word_set(
+    "playlist checklist wishlist shortlist setlist waitlist whitelist blacklist allowlist meridian career"
+)
 _SMALL = word_set("unit apartment room seat table door gate floor line platform bus row dock bay rack shelf bin desk")
 """Things that are numbered from one."""
 _AHEAD = word_set("needed scheduled planned expected requested estimated promised desired preferred proposed")
@@ -183,7 +186,7 @@ def _period(words: Sequence[str], draw: Draw) -> tuple[str, ...]:
     if "quarter" in words:
         return (f"{year}-Q{month}", f"Q{month}", f"Q{month} {year}", f"{year}Q{month}", str(month))
     if "week" in words:
-        return (f"{year}-W{10 + month}", f"W{10 + month}", str(10 + month))
+        return (f"2024-06-{7 * month - 4:02}", f"{year}-W{22 + month}", f"W{10 + month}", str(10 + month))
     if "year" in words:
         return (str(year),)
     return ()
@@ -332,6 +335,9 @@ def _text_by_name(words: Sequence[str], last: str, draw: Draw, person: Mapping[s
         return known
     if last == "currency":
         return "USD"
+    if last.endswith(("ist", "ian", "eer")) and len(last) > 5 and last not in _NO_PEOPLE:
+        firsts, lasts, _ = pools()
+        return f"{draw.choice(firsts)} {draw.choice(lasts)}"  # a dentist, a technician
     if last == "number" and words[0] in ("house", "building"):
         return str(person["address1"]).partition(" ")[0]
     if last == "number" and words[0] in _SMALL:

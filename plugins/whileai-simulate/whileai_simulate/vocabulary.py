@@ -180,6 +180,7 @@ _NUMBERS: dict[str, tuple[int, ...]] = {
     "degrees": (18, 19, 20, 21, 22), "usage": (12, 18, 24, 31), "points": (120, 250, 400), "score": (62, 71, 84),
     **dict.fromkeys(("income", "salary", "revenue", "budget", "loan", "principal", "value", "mortgage", "turnover"),
                     (5000, 12_000, 24_000, 36_000, 48_000, 60_000)),
+    "odometer": (18_000, 42_500, 73_000), "mileage": (18_000, 42_500, 73_000),
     "port": (22, 80, 443, 5432, 8080),
     "months": (1, 3, 6, 12), "weeks": (1, 2, 3, 4), "seconds": (10, 30, 60), "level": (1, 2, 3),
 }  # fmt: skip
