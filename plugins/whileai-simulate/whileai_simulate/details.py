@@ -183,7 +183,7 @@ def _one_detail(param: Param, value: Any, draw: Draw) -> str:
         return f"It's about {label(param.entity)}{'s' if len(value) > 1 else ''} {shown}."
     if param.name == "insurance" and value in ("yes", "no"):
         return "With insurance: yes." if value == "yes" else "Insurance: no."
-    if _LEADING & {words[0], last} or _is_clause(value):
+    if _LEADING & {words[0], last} or last.endswith("ed") or _is_clause(value):
         return f"{capital(name)}: {shown}."
     if last.endswith("s") and not last.endswith("ss"):
         return f"{capital(name)}: {shown}."

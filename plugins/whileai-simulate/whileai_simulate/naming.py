@@ -168,7 +168,7 @@ def wish_of(domain: Domain, target: Target, draw: Draw, scene: Scene) -> str:
     key = info.key or ""
     if aspect and _names_aspect(info.spoken, key, target.entity) and target.record and target.entity in domain.entities:
         known = target.record[domain.entities[target.entity].id_field]
-        return f"{spoken} {aspect} {known}"  # the number is that of the shipment which is received
+        return f"{spoken} the {aspect} {known}"  # the number is that of the shipment which is received
     if aspect and is_self(domain, target):
         return f"{spoken} my {aspect}"
     if is_self(domain, target) and verb in _OWN:

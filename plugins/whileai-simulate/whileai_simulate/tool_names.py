@@ -91,6 +91,11 @@ def namespace_of(names: Iterable[str]) -> str:
     return word if count > 1 and 2 * count >= len(firsts) and word not in _VERBS else ""
 
 
+def _is_headline(words: list[str]) -> bool:
+    """Whether a sentence says what a tool is (Report of the trips) and not what it does (Report a trip)."""
+    return len(words) > 1 and words[0] in _NOUNS_TOO and words[1] in ("of", "for", "from", "on", "about")
+
+
 @lru_cache(maxsize=4096)
 def imperative(description: str) -> str:
     """Return what a description says is done, as people would ask for it: "search tracks, albums and artists".
@@ -102,6 +107,8 @@ def imperative(description: str) -> str:
         return ""
     verb, *rest = first.split()
     verb = verb.lower()
+    if _is_headline([verb, *rest]):
+        return ""
     known = next((v for v in (verb, singular(verb), verb.removesuffix("es")) if v in _VERBS), None)
     if known is None and rest[0] in _BEFORE_THINGS and not is_thing(verb):
         known = singular(verb)
@@ -155,6 +162,8 @@ def verb_first(
         return (done.split()[0], *words)  # snapshot, which takes a snapshot
     if {"name", "title"} & nouns and len(words) == 1:
         return ("create", *words)  # what gets a name is made: a geofence
+    if len(words) > 1 and words[-1] in _PARTS:
+        return ("get", *words)
     return ("get", *words) if is_thing(words[0]) or words[0] in STATUSES else words
 
 
@@ -162,7 +171,7 @@ def _verb_at(words: tuple[str, ...], description: str) -> int | None:
     """Return where the verb stands in a name, or `None` where no word of it is known as one."""
     sentence = re.findall(r"[a-z]+", description.split(".")[0].lower())
     told = next((i for i, w in enumerate(words) if i and sentence and sentence[0] in (w, w + "s", w + "es")), None)
-    if sentence[1:2] in (["of"], ["for"], ["from"], ["on"]):
+    if _is_headline(sentence):
         told = None  # a report of the trips
     first, last = words[0], words[-1]
     if first in _VERBS:

@@ -277,7 +277,7 @@ _LITTLE = word_set("from to by on in at of for new old with the a")
 
 def number_for(words: Sequence[str], low: float | None, high: float | None, draw: Draw) -> int | None:
     """Return a round number that people would give for a field, within bounds, or `None` when its name says nothing."""
-    for word in reversed(words):
+    for word in (*(w for w in words if w in ("odometer", "mileage")), *reversed(words)):
         pool = _LIMITS if word == "limit" and len(words) > 1 and words[0] != "page" else _NUMBERS.get(word)
         if pool is not None:
             fit = [n for n in pool if (low is None or n >= low) and (high is None or n <= high)]

@@ -47,6 +47,7 @@ _APP = re.compile(r"\b(app|website|page)\b")
 _THESE = re.compile(r"\bthese are\b|by the way")
 _SHORT = re.compile(r" (on|in|of|to) my .*$")
 _OF_A_RECORD = re.compile(r"\{do\}, and share|internal you|right details|everybody else")
+_OF_A_THING = re.compile(r"a mess|not happy with|could I do with|options with|how I want it|noun\} (right|look)")
 _FOR_ME = re.compile(r"(\bme\b[^.?!]*?) for me(?=[.?!])")
 
 
@@ -256,7 +257,8 @@ def _frames(
         stance: Stance of the person.
         wants: `read` or `write`.
         mode: What the tool does.
-        about: `person` for the record of the person, `offer` for what is sold, else empty.
+        about: `person` for the record of the person, `other` for that of somebody in their care, `offer` for what is
+            sold, else empty.
         history: What came before.
         named: There is a thing to point at.
         own_id: The person asks for their own id.
@@ -284,6 +286,8 @@ def _frames(
         frames = [f for f in frames if "too late" not in f]
     if not paid:
         frames = [f for f in frames if "compensation" not in f]
+    if about == "other":
+        frames = [f for f in frames if not _OF_A_THING.search(f)] or frames
     if about == "person":
         frames = [f for f in frames if "{noun} stand" not in f] or frames
     if about:
@@ -299,6 +303,8 @@ def _body(domain: Domain, scene: Scene, target: Target, stance: str, wants: str,
         info.mode in ("get", "change") or (info.mode == "create" and not person_subject)
     )  # fmt: skip
     about = "person" if person_subject else "offer" if target.entity in CATALOG else ""
+    if not about and target.entity == domain.person:
+        about = "other"
     own_id = info.mode == "find" and _is_own_search(domain, info)
     history = str(scene.axes.get("history"))
     paid = (target.entity in _PAID and is_own(domain, target)) or not _MONEY.isdisjoint(words_of(info.spoken))
@@ -330,7 +336,9 @@ def _short(do: str, ref: str) -> str:
     if not do.endswith(f" {ref}"):
         return _SHORT.sub("", do)
     before = do.removesuffix(f" {ref}")
-    if " the " in before and before.endswith((" on", " in", " of")):
+    if " the " in before and not before.endswith((" on", " in", " of", " for", " to")):
+        return before  # receive the shipment
+    if " the " in before:
         return before.rpartition(" ")[0]  # the address on my order: the address
     return _with_it(before)
 
