@@ -16,7 +16,8 @@ from whileai_simulate.facts import fact_of
 from whileai_simulate.seeded import BEHAVIOURS
 from whileai_simulate.spoken import act_of, tell
 from whileai_simulate.spoken_records import described, has_already, settings, value_of
-from whileai_simulate.world import World, set_fields
+from whileai_simulate.standing import set_fields
+from whileai_simulate.world import World
 
 TEXT = {"type": "string"}
 MOMENT = {"type": "string", "format": "date-time"}

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from whileai_kernel.rows import passed
-from whileai_simulate.agents import AgentContext, Reply
+from whileai_simulate.agents import AgentContext
 from whileai_simulate.defaults import NULL_SITUATIONS
+from whileai_simulate.returns import Reply
 
 __all__ = ["NULL_ANSWERS", "NullResult", "null_baseline"]
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar, cast
 
 from whileai_kernel.errors import WhileaiError
-from whileai_simulate.agents import Conversation, failed
+from whileai_simulate.returns import Conversation, failed
 from whileai_simulate.rollout import Job, Rollout, Stage1
 from whileai_simulate.stopping import HALT, Stop
 from whileai_simulate.waiting import wait

@@ -10,19 +10,11 @@ from typing import Any
 
 from whileai_kernel.rows import SCHEMA_VERSION
 from whileai_kernel.tools import Tool
-from whileai_simulate.agents import (
-    AgentContext,
-    Conversation,
-    Message,
-    PreparedAgent,
-    Reply,
-    ToolAnswer,
-    converse,
-    copied,
-)
+from whileai_simulate.agents import AgentContext, PreparedAgent, ToolAnswer, converse, copied
 from whileai_simulate.draw import hash64, mixed
 from whileai_simulate.entities import Domain
 from whileai_simulate.faults import Fault
+from whileai_simulate.returns import Conversation, Message, Reply
 from whileai_simulate.world import World
 
 __all__ = ["Job", "Rollout", "Stage1", "TaskSlot"]

@@ -17,12 +17,13 @@ from typing import Any
 
 from whileai_kernel.errors import ParameterError, unknown_name
 from whileai_kernel.tools import as_tools
-from whileai_simulate.agents import AgentContext, Message, Reply
+from whileai_simulate.agents import AgentContext
 from whileai_simulate.axes import SEVERAL
 from whileai_simulate.defaults import SEEDED_RATE
 from whileai_simulate.draw import Draw, hash64
 from whileai_simulate.encoding import encode as _encode
 from whileai_simulate.entities import Domain, ToolInfo
+from whileai_simulate.returns import Message, Reply
 from whileai_simulate.spoken import Told, act_of, capital, described_by, nothing_left, tell, thing_of
 from whileai_simulate.spoken_records import has_already
 from whileai_simulate.world import World
@@ -173,7 +174,7 @@ def _follow(context: AgentContext, trust_faults: bool) -> tuple[list[Message], s
             # What a record says is nothing for somebody who wants the checks skipped.
             seen, text = _seen(context.world.domain, course), ""
     else:
-        task = _task(context)
+        task = context.shared_task
         if (task.get("axes") or {}).get("tool") == SEVERAL:
             text = _of_several(context.world.domain, course, text)
         elif not course.failed and not course.changed:
@@ -236,12 +237,6 @@ def _seen(domain: Domain, course: _Course) -> str:
     """Return what was looked at, by name."""
     found = next((t for part, t in course.shown.items() if part != _IDENTIFIES and t.entity), None)
     return "" if found is None else thing_of(domain, found.entity, found.record or {})
-
-
-def _task(context: AgentContext) -> Mapping[str, Any]:
-    """Return the task, which is only read here, without the copy that a context may make for agents at large."""
-    task: Mapping[str, Any] | None = getattr(context, "_task", None)
-    return context.task if task is None else task
 
 
 def _of_several(domain: Domain, course: _Course, text: str) -> str:

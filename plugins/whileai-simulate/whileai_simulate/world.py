@@ -33,55 +33,17 @@ from whileai_simulate.faults import SAME_FOR_ALL, Fault, fault_result
 from whileai_simulate.lexicon import CLOSED_STATUSES, label, participle, words_of
 from whileai_simulate.records import Record, flat, make_id
 from whileai_simulate.schema import fits_plainly, problems
+from whileai_simulate.standing import has_values, is_partial, is_unknown, meant_by, searches, set_fields
 from whileai_simulate.waiting import wait
 
-__all__ = ["UNKNOWN_NOTE", "World", "WorldClosedError", "is_partial", "is_unknown", "partly", "set_fields"]
+__all__ = ["World", "WorldClosedError"]
 
 T = TypeVar("T")
 _REOPENING = frozenset({"reopen", "restore", "reactivate", "activate", "unarchive"})
-_COMING = frozenset({"new", "to", "updated"})
 
 
 class WorldClosedError(RuntimeError):
     """The rollout is over (its deadline passed); its world takes no further calls."""
-
-
-UNKNOWN_NOTE = "not confirmed by the back office yet"
-"""Stands on a record whose state nobody can confirm."""
-
-
-def is_unknown(record: Mapping[str, Any]) -> bool:
-    """Whether nobody can confirm the state of a record."""
-    return record.get("status") == "unknown" or record.get("note") == UNKNOWN_NOTE
-
-
-def is_partial(record: Mapping[str, Any]) -> bool:
-    """Whether a change of a record was begun and not finished."""
-    return "pending_steps" in record
-
-
-def set_fields(record: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what arguments of a change set on a record: `new_start` sets `start`, where the record has one.
-
-    Args:
-        record: The record before the change.
-        arguments: Arguments of the call without the one that names the record.
-    """
-    return {_field_of(record, name, arguments): value for name, value in arguments.items()}
-
-
-def _field_of(record: Mapping[str, Any], name: str, arguments: Mapping[str, Any]) -> str:
-    """Return the field that an argument sets; where the old value is an argument too, the new one stays by its name."""
-    words = words_of(name)
-    if name in record or len(words) < 2 or words[0] not in _COMING:
-        return name
-    rest = words[1:]
-    return next((f for f in record if words_of(f) == rest and f not in arguments), name)
-
-
-def partly(done: str | None) -> str:
-    """Return the status of a half-finished change."""
-    return f"partly {done or 'updated'}"
 
 
 class World:
@@ -402,11 +364,11 @@ class World:
         if parent is not None and parent != entity and self.record(parent, arguments.get(info.key or "")) is None:
             key = arguments.get(info.key or "")
             return self.note(info.name, arguments, "not_found", _not_found(parent, key), parent, key)
-        matches = [r for r in self._all(entity) if all(_matches(r, k, v) for k, v in arguments.items())]
+        matches = [r for r in self._all(entity) if all(meant_by(r, k, v) for k, v in arguments.items())]
         id_field = self._domain.entities[entity].id_field
         if info.mode == "find" and not matches:
             fields = self._domain.entities[entity].fields
-            asked = ", ".join(f"{label(k)} {v}" for k, v in arguments.items() if k in fields or _searches(k))
+            asked = ", ".join(f"{label(k)} {v}" for k, v in arguments.items() if k in fields or searches(k))
             text = f"no {label(entity)} found{' for ' if asked else ''}{asked}"
             return self.note(info.name, arguments, "not_found", _error(text), entity)
         for record in matches:
@@ -449,7 +411,7 @@ class World:
         if info.done is not None and status == info.done:
             return f"{what} is already {status}"
         half = is_partial(record)
-        if info.done is None and not half and new and _has(record, new):
+        if info.done is None and not half and new and has_values(record, new):
             return f"{what} already has these values; nothing to do"
         if info.needs and status is not None and status != info.needs and not half:
             return f"{what} is {status}, not {info.needs}"
@@ -515,13 +477,6 @@ def _open(info: ToolInfo) -> bool:
     return extra is True or isinstance(extra, Mapping)
 
 
-def _has(record: Record, new: Mapping[str, Any]) -> bool:
-    """Whether a record has the values of a change already, under the names of the arguments or of its fields."""
-    return all(record.get(k) == v for k, v in new.items()) or all(
-        record.get(k) == v for k, v in set_fields(record, new).items()
-    )
-
-
 def _read_back(text: str) -> Any:
     """Return the value of a JSON text, or the text itself where it is none."""
     try:
@@ -536,19 +491,3 @@ def _error(text: str) -> str:
 
 def _not_found(entity: str, key: Any) -> str:
     return _error(f"{label(entity)} {key} not found")
-
-
-def _matches(record: Record, name: str, value: Any) -> bool:
-    """Whether a search argument fits a record; arguments that no field carries match as text anywhere."""
-    if name in record:
-        own = record[name]
-        if isinstance(own, str) and isinstance(value, str):
-            return own.casefold() == value.casefold()
-        return bool(own == value)
-    if isinstance(value, str) and _searches(name):
-        return value.casefold() in _encode(record).casefold()
-    return True
-
-
-def _searches(name: str) -> bool:
-    return any(w in ("query", "keyword", "keywords", "search", "text") for w in words_of(name))
