@@ -161,12 +161,12 @@ class Rollout:
         told = first["content"] if first["role"] == "system" else None
         if told != row.get("system_prompt"):  # the agent's model was given another one than the task's
             row.update(system_prompt=told) if told else row.pop("system_prompt")
-        row["faults_fired"] = world.fired
-        if end.seeded is not None:
-            row["seeded"] = end.seeded
-        row["privileged"] = slot.task["privileged"]
+        row["faults_fired"], row["ended_by"] = world.fired, end.ended_by
         row["world_log"] = {"calls": world.log, "changes": world.changes}
-        row["ended_by"] = end.ended_by
+        if end.seeded is None:
+            del row["seeded"]
+        else:
+            row["seeded"] = end.seeded
         if self.user is not None and callable(told := getattr(self.user, "record", None)):
             row["user"] = told()
         if shared.runs > 1:
@@ -175,7 +175,7 @@ class Rollout:
 
 
 def _head(task: Mapping[str, Any], policy: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the first keys of every row of a task, in the order of the file; those of the rollout are still empty."""
+    """Return the keys that every row of a task has; those of the rollout are still empty."""
     head: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION, "task_id": task["task_id"], "rollout_id": None, "index": 0,
         "prompt": task["prompt"], "final_text": None, "reward": None, "status": "missing", "markers": None,
@@ -183,7 +183,10 @@ def _head(task: Mapping[str, Any], policy: Mapping[str, Any]) -> dict[str, Any]:
     for key in ("system_prompt", "tools", "axes", "world", "split", "lineage"):
         if task.get(key) is not None:
             head[key] = task[key]
-    return {**head, "policy": policy, "messages": None, "finish_reason": None, "outcome": None}
+    return {
+        **head, "policy": policy, "messages": None, "finish_reason": None, "outcome": None, "faults_fired": None,
+        "seeded": None, "privileged": task["privileged"], "world_log": None, "ended_by": None,
+    }  # fmt: skip
 
 
 def _rollout_id(task_id: str, index: int, name: str, seed: int, text: str | None) -> str:
