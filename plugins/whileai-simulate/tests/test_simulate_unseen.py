@@ -86,6 +86,15 @@ def test_a_word_of_a_longer_parameter_is_no_noun() -> None:
         "publish_article", "moderate_comments", "create_geofence", "get_trip_report"]  # fmt: skip
 
 
+def test_a_bare_verb_takes_no_figure_and_a_thing_before_a_verb_is_its_object() -> None:
+    tools = [made("quote", None, "Get a quote for car insurance", driver_age=WHOLE), made("time_track", task_id=WHOLE)]
+    assert [i.spoken for i in read_domain(tools).tools.values()] == ["quote", "track_time"]
+    told = asks(*tools, axes={"tool": ["quote"]})
+    assert told
+    assert all(re.search("get a quote", text, re.I) for text in told), told
+    assert all(value("incident_date", DAY, n) < "2024-05-15" for n in range(20))
+
+
 def test_occupations_are_people_and_weeks_are_dates() -> None:
     for n in range(20):
         assert re.fullmatch(r"[A-Z][\w'-]+ [A-Z][\w'-]+", value("dentist", TEXT, n))

@@ -149,7 +149,7 @@ def _list_name(param: Param, value: Any, name: str) -> str:
 
 
 _ASKING = word_set("is has should can use was are do does")
-_LEADING = word_set("from to on at in by of for before after since until below above under over min max with")
+_LEADING = word_set("from to on at in by of for before after since until below above under over min max with due")
 """Words that make a name no noun: people say "Below: 5", and not that the below is 5."""
 
 

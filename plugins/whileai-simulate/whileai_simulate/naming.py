@@ -369,7 +369,7 @@ def object_of(target: Target) -> tuple[Param, Any] | None:
         return None
     for param, value in target.details:
         if param.required:
-            plain = isinstance(value, str | int) and not isinstance(value, bool) and "enum" not in param.schema
+            plain = isinstance(value, str) and "enum" not in param.schema and len(words_of(param.name)) == 1
             short = plain and len(str(value)) < 30 and " " not in str(value) and words_of(param.name)[-1] not in _TEXTS
             return (param, value) if short and not param.options else None
     return None

@@ -144,6 +144,8 @@ def verb_first(
             return (verb,)
         return (verb, *(w for w in before if w not in rest and singular(w) not in rest), *rest)
     at = _verb_at(words, description)
+    if at is None and about and words[-1] in _VERBS - _PARTS and (is_thing(words[0]) or words[0] == "time"):
+        at = len(words) - 1  # time_track, of a task
     if at is not None:
         return (words[at], *words[:at], *words[at + 1 :])
     if (

@@ -58,6 +58,10 @@ _PAST = frozenset(
         "received",
         "processed",
         "delivered",
+        "incident",
+        "accident",
+        "loss",
+        "purchase",
     ]
 )
 _NO_PEOPLE = word_set(
