@@ -47,12 +47,12 @@ def make_tools(count: int) -> list[dict[str, Any]]:
     return out[:count]
 
 
-def clock(rollouts: int, tools: list[dict[str, Any]], **call: Any) -> tuple[float, float]:
+def clock(rollouts: int, tools: list[dict[str, Any]], repeats: int = REPEATS, **call: Any) -> tuple[float, float]:
     """Return wall and processor seconds of one run."""
     gc.collect()
     wall, cpu = time.perf_counter(), time.process_time()
     data = simulate(
-        seeded_agent(), tools=tools, situations=max(1, rollouts // REPEATS), repeats=REPEATS, progress=False, **call
+        seeded_agent(), tools=tools, situations=max(1, rollouts // repeats), repeats=repeats, progress=False, **call
     )
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     assert data.report.rows == rollouts
@@ -60,21 +60,23 @@ def clock(rollouts: int, tools: list[dict[str, Any]], **call: Any) -> tuple[floa
 
 
 def speed(sizes: list[int]) -> None:
-    """Print rollouts per second by size and number of tools."""
-    sys.stdout.write("seeded agent, 4 rollouts per situation, rows kept in memory\n")
-    sys.stdout.write("  tools  rollouts   wall s    cpu s  rollouts/s (wall)  rollouts/s (cpu)  growth\n")
-    for count in (1, 20, 50):
-        tools = make_tools(count)
-        clock(8, tools)
-        first = 0.0
-        for size in sizes:
-            wall, cpu = clock(size, tools)
-            per = cpu / size
-            first = first or (per if size >= 1000 else 0.0)
-            growth = f"{per / first:6.2f}" if first else "     -"
-            sys.stdout.write(
-                f"  {count:5}  {size:8}  {wall:7.2f}  {cpu:7.2f}  {size / wall:17.0f}  {size / cpu:16.0f}  {growth}\n"
-            )
+    """Print rollouts per second by size, number of tools and rollouts per situation."""
+    sys.stdout.write("seeded agent, rows kept in memory; growth is the time per rollout, relative to 1,000 rollouts\n")
+    sys.stdout.write("  repeats  tools  rollouts   wall s    cpu s  rollouts/s (wall)  rollouts/s (cpu)  growth\n")
+    for repeats, chosen in ((REPEATS, sizes), (1, [sizes[2]]), (8, sizes[2:])):
+        for count in (1, 20, 50):
+            tools = make_tools(count)
+            clock(8, tools)
+            first = 0.0
+            for size in chosen:
+                wall, cpu = clock(size, tools, repeats)
+                per = cpu / size
+                first = first or (per if size >= 1000 else 0.0)
+                growth = f"{per / first:6.2f}" if first else "     -"
+                sys.stdout.write(
+                    f"  {repeats:7}  {count:5}  {size:8}  {wall:7.2f}  {cpu:7.2f}  {size / wall:17.0f}  "
+                    f"{size / cpu:16.0f}  {growth}\n"
+                )
 
 
 MEMORY = """

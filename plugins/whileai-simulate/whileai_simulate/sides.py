@@ -9,11 +9,11 @@ from __future__ import annotations
 import copy
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from whileai_kernel.errors import ParameterError, UnknownNameError, WhileaiError
+from whileai_kernel.errors import ParameterError, UnknownNameError, WhileaiError, nearest
 from whileai_kernel.registry import make, resolve
 from whileai_simulate.agents import PreparedAgent
 from whileai_simulate.draw import hash64
@@ -105,7 +105,7 @@ def make_user_side(user: Any) -> UserSide | None:
     if user == "scripted":
         return UserSide("scripted", None, "scripted")
     if isinstance(user, str):
-        user = resolved_model(user, "user", "'none', 'scripted', or a model such as 'openai:<model>'")
+        user = resolved_model(user, "user", "'none', 'scripted', or a model such as 'openai:<model>'", _PLAYED)
     if is_model(user):
         from whileai_simulate.model_user import ModelUser
 
@@ -120,13 +120,14 @@ def make_user_side(user: Any) -> UserSide | None:
     return UserSide(kind, user, str(version))
 
 
-def resolved_model(spec: str, side: str, choices: str) -> Any:
+def resolved_model(spec: str, side: str, choices: str, words: Sequence[str] = ()) -> Any:
     """Return the model of a spec.
 
     Args:
         spec: The spec.
         side: Side of the run, for the error.
         choices: What that side may be, for the error.
+        words: What that side may be beside models, of which a misspelt one is told.
 
     Raises:
         ParameterError: It is the spec of no model.
@@ -134,9 +135,9 @@ def resolved_model(spec: str, side: str, choices: str) -> Any:
     try:
         found = resolve("models", spec)
     except UnknownNameError as err:
-        raise ParameterError(
-            f"unknown {side} {spec!r}", why=f"{side} is {choices}; {err.why}", fix=err.fix or f"pass {choices}"
-        ) from err
+        near = nearest(spec, words)
+        fix = f"did you mean {near[0]!r}?" if near else err.fix or f"pass {choices}"
+        raise ParameterError(f"unknown {side} {spec!r}", why=f"{side} is {choices}; {err.why}", fix=fix) from err
     except TypeError as err:  # the name of a provider without the name of a model
         raise ParameterError(f"{side} {spec!r} names no model", why=str(err), fix=f"pass {choices}") from err
     if not is_model(found):
