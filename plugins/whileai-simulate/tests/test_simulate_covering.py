@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whileai_kernel.errors import ParameterError
-from whileai_simulate.covering import count_coverage, covering_array, most_covering_first
+from whileai_simulate.covering import CoverageCount, count_coverage, covering_array, most_covering_first
 
 
 def feasible_rows(axes: dict[str, list[Any]], forbidden: list[tuple[str, Any, str, Any]]) -> list[dict[str, Any]]:
@@ -150,3 +150,16 @@ def test_every_value_comes_before_one_comes_twice_when_there_is_no_room_for_all_
         greedy = count_coverage(first, axes).covered
         plain = max(count_coverage(array.rows[n :: len(array.rows) // (2 * max(sizes))], axes).covered for n in (0, 1))
         assert greedy >= plain
+
+
+def test_counting_may_stop_when_all_is_covered_and_not_before() -> None:
+    """With the number of feasible pairs known, the count is that of every row looked at, at every length."""
+    axes = {"a": list(range(6)), "b": list(range(5)), "c": list(range(4))}
+    forbidden = [("a", 0, "b", 0), ("b", 1, "c", 1)]
+    rows = covering_array(axes, forbidden=forbidden).rows * 12
+    planned = covering_array(axes, forbidden=forbidden).planned
+    for length in (0, 1, 29, 64, 65, 128, len(rows)):
+        counted = CoverageCount(axes, forbidden=forbidden, planned=planned)
+        for row in rows[:length]:
+            counted.add(row)
+        assert counted.result() == count_coverage(rows[:length], axes, forbidden=forbidden)

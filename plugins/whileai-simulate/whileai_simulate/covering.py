@@ -162,6 +162,7 @@ def _key(value: Any) -> Any:
 
 
 _MODELS: dict[Any, _Model] = {}
+_LOOK_EVERY = 64  # rows between two looks at whether all is covered
 _MODELS_KEPT = 8  # models of recent axes: one run builds, counts and reports on the same ones
 
 
@@ -351,11 +352,19 @@ class CoverageCount:
         axes: Values of each axis.
         strength: 2 for pairs, 3 for triples.
         forbidden: As in `covering_array`.
+        planned: Number of feasible combinations, where every row is known to keep the constraints: once all are
+            covered, further rows need no look.
     """
 
     def __init__(
-        self, axes: Mapping[str, Sequence[Any]], *, strength: int = 2, forbidden: Sequence[Forbidden] = ()
+        self,
+        axes: Mapping[str, Sequence[Any]],
+        *,
+        strength: int = 2,
+        forbidden: Sequence[Forbidden] = (),
+        planned: int | None = None,
     ) -> None:
+        self._planned, self._full, self._rows = planned, False, 0
         self._model = _model(axes, forbidden)
         self._at = [(n, {_key(v): i for i, v in enumerate(vals)}) for n, vals in self._named()]
         groups = combinations(range(len(self._at)), min(strength, len(self._at))) if self._at else ()
@@ -367,12 +376,17 @@ class CoverageCount:
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Count a mapping of axis to value; values outside the axes cover nothing."""
+        if self._full:
+            return
+        self._rows += 1
         try:
             cell = [at[row[name]] for name, at in self._at]
         except (KeyError, TypeError):  # an axis is missing, or its value is an object that `_key` names
             cell = [at.get(_key(row.get(name)), -1) for name, at in self._at]
         for part, add in self._adders:
             add(part(cell))
+        if self._planned is not None and self._rows % _LOOK_EVERY == 0:
+            self._full = sum(map(len, self._seen.values())) >= self._planned
 
     def result(self) -> Coverage:
         """Return what is covered so far, and the feasible combinations that are missing."""

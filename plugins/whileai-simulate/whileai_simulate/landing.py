@@ -100,7 +100,11 @@ class Landing:
         self.ids = TaskIds()
         self.kept: dict[tuple[int, int], dict[str, Any]] = {}
         axes = call.setting.axes
-        self.coverage = CoverageCount(axes.values, strength=call.options.strength, forbidden=axes.forbidden)
+        # Rows of the grid keep the constraints; a given task need not.
+        feasible = None if call.source.fixed else call.grid.array.planned
+        self.coverage = CoverageCount(
+            axes.values, strength=call.options.strength, forbidden=axes.forbidden, planned=feasible
+        )
         self._width = call.width
         self._rewards, self._begun = array("d"), bytearray()
         self._started = self._inflight = 0
@@ -227,18 +231,15 @@ class Landing:
 
     def rewards(self, position: int) -> list[list[float | None]]:
         """Return the rewards of a task, by run, in the order of its rollouts; `None` is not scored."""
-        begin, k = position * self._width, self.call.repeats.k
+        begin, k, isnan = position * self._width, self.call.repeats.k, math.isnan
         mine = self._rewards[begin : begin + self._width]
         return [
-            [None if math.isnan(r) else r for r in mine[n : n + k] if r != _NOT_LANDED]
-            for n in range(0, self._width, k)
+            [None if isnan(r) else r for r in mine[n : n + k] if r != _NOT_LANDED] for n in range(0, self._width, k)
         ]
 
     def landed(self) -> Iterator[int]:
-        """Yield the positions of the tasks of which a rollout has landed."""
-        for position in range(len(self._rewards) // self._width):
-            if any(self.rewards(position)):
-                yield position
+        """Return the positions of the tasks of which a rollout has landed."""
+        return (position for position, begun in enumerate(self._begun) if begun)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the rows that are kept, in the order of tasks and rollouts."""
