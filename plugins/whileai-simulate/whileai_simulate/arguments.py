@@ -143,17 +143,20 @@ def arguments_of(
                     break  # a change to what is there already would be none
         arguments[param.name] = value
         told.append((param, value))
-    for name, value in list(arguments.items()) if told else ():
+    if told:
+        _agree(info, arguments)
+    return arguments, [(p, arguments[p.name]) for p, _ in told]
+
+
+def _agree(info: ToolInfo, arguments: dict[str, Any]) -> None:
+    """Let the arguments of a call agree with each other."""
+    for name, value in list(arguments.items()):
         # A part is no larger than its whole: nonfree_baggages and total_baggages.
         whole = arguments.get("total_" + name.rpartition("_")[2])
         if isinstance(value, int) and isinstance(whole, int) and value > whole:
             arguments[name] = whole
         if value == "round_trip" and "one_way" in info.tool.parameters["properties"][name].get("enum", ()):
             arguments[name] = "one_way"  # the ask names the way there alone
-    if told:
-        in_order(arguments)
-    told = [(p, arguments[p.name]) for p, _ in told]
+    in_order(arguments)
     if arguments.get("origin") is not None and arguments.get("origin") == arguments.get("destination"):
         arguments["destination"] = next(a for a in AIRPORTS if a != arguments["origin"])
-        told = [(p, arguments[p.name]) for p, _ in told]
-    return arguments, told

@@ -92,15 +92,6 @@ class Draw:
             out[i], out[j] = out[j], out[i]
         return out
 
-    def weighted(self, items: Sequence[T], weights: Sequence[float]) -> T:
-        """Return one item with probability proportional to its weight."""
-        mark = self.random() * sum(weights)
-        for item, weight in zip(items, weights, strict=True):
-            mark -= weight
-            if mark < 0:
-                return item
-        return items[-1]
-
     def text(self, alphabet: str, length: int) -> str:
         """Return `length` characters of `alphabet`."""
         return "".join([alphabet[self.bits() % len(alphabet)] for _ in range(length)])

@@ -124,6 +124,8 @@ async def asimulate(agent: Any, **arguments: Any) -> SimulatedDataset:
     except asyncio.CancelledError:
         halt("cancelled")
         await asyncio.wait([run])
+        if not run.cancelled():
+            run.exception()  # heard here, so that the loop does not report it as never retrieved
         raise
 
 

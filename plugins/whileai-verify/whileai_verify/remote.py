@@ -272,7 +272,7 @@ class Remote:
             try:
                 return bool(_special(self, "__contains__", item))
             except AttributeError:
-                pass
+                pass  # it has no such operator: Python iterates then, and so does this
         return any(item is each or item == each for each in self)
 
     def __instancecheck__(self, instance: Any) -> bool:
